@@ -19,43 +19,47 @@ const PAGE: usize = 20;
 /// The most sessions of a page: each may have to be read from its journal.
 const MAX_PAGE: usize = 50;
 
-/// A page of what waits.
+/// A page of sessions with calls that wait for the caller's decision.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ApprovalsPage {
-    /// Sessions in which calls wait, the one that has waited longest first. A page may have fewer than
-    /// were asked for and still not be the last.
+    /// The sessions, the one that has waited longest first. A page may have fewer than `limit` and still not
+    /// be the last.
     items: Vec<WaitingItem>,
-    /// For `cursor`, if there is more.
+    /// The `cursor` of the next page; `null` on the last page.
     next_cursor: Option<String>,
 }
 
-/// A session in which calls wait for the caller.
+/// A session with calls that wait for the caller's decision.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct WaitingItem {
-    /// Its id.
+    /// The session's id.
     session_id: String,
-    /// What it is about; `null` until somebody or the first answer names it.
+    /// The session's title; `null` until a person or the first answer sets it, and always `null` in another
+    /// person's session.
     title: Option<String>,
-    /// Whose session it is, where it is another's: then `queue` has only the calls that wait for the caller,
-    /// and nothing else of the session is theirs to see.
+    /// The session's owner, if that is another person; absent for the caller's own sessions. In another
+    /// person's session, `queue` has only the calls that wait for the caller, and the caller may see nothing
+    /// else of the session.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<WaitingOwner>,
-    /// The message of a person that led to the calls, where the session is another's.
+    /// The person's message that led to the calls; absent for the caller's own sessions.
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<String>,
-    /// When the oldest call that waits was asked for (RFC 3339).
+    /// When the oldest waiting call was requested (RFC 3339).
     waiting_since: String,
-    /// Its calls, as `tool:queue` tells them.
+    /// The session's calls, as in `tool:queue`.
     #[schema(value_type = QueueItem)]
     queue: Value,
 }
 
-/// A person.
+/// The owner of a session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct WaitingOwner {
+    /// The owner's user id.
     id: String,
+    /// The owner's name.
     name: String,
 }
 
@@ -63,37 +67,37 @@ pub(in crate::gateway::http) struct WaitingOwner {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what `wire::queue_value` writes")]
 pub(in crate::gateway::http) struct QueueItem {
-    /// Cards with every field of `tool:approval_required`, its place and its digest among them, and a
-    /// `status`: nothing of the batch runs until none is `pending`.
+    /// Cards with every field of `tool:approval_required`, including place and digest, and a `status`. No
+    /// call of the batch runs while the status of any card is `pending`.
     #[schema(value_type = Vec<Object>)]
     calls: Vec<Value>,
-    /// The `seq` that this reflects.
+    /// The `seq` of the event that the queue is up to date with.
     seq: u64,
 }
 
-/// How much waits.
+/// The number of calls that wait for the caller's decision.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct WaitingCount {
-    /// Calls that wait for the caller.
+    /// The number of waiting calls.
     calls: u64,
-    /// Sessions that they are in.
+    /// The number of sessions that have waiting calls.
     sessions: u64,
-    /// When a call in the caller's sessions was last decided by a person (RFC 3339); `null` if none was.
+    /// When a person last decided a call in the caller's sessions (RFC 3339); `null` if that never happened.
     last_decided_at: Option<String>,
 }
 
-/// Which part.
+/// The page of waiting calls to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ApprovalsQuery {
-    /// `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page; absent or empty for the first page.
     #[param(pattern = r"^(-?[0-9]{1,18}\.ses_[0-9a-f]{32})?$")]
     cursor: Option<String>,
-    /// Sessions in the page, 1 to 50.
+    /// The number of sessions in the page, 1 to 50; 20 if absent.
     #[param(minimum = 1, maximum = 50)]
     limit: Option<usize>,
-    /// Only that session, if it waits.
+    /// The id of a session, to list only that session, if calls wait in it.
     #[param(pattern = "^(ses_[0-9a-f]{32})?$")]
     session: Option<String>,
 }
@@ -115,7 +119,7 @@ impl WaitingItem {
     }
 }
 
-/// What waits for my decision in all sessions, the oldest first.
+/// Lists the calls that wait for the caller's decision in all sessions, oldest first.
 #[utoipa::path(get, path = "/api/approvals", tag = "sessions", params(ApprovalsQuery), responses(
     (status = 200, body = ApprovalsPage), (status = 400, body = Problem),
     (status = 401, body = Problem),
@@ -150,7 +154,7 @@ pub(in crate::gateway::http) async fn list_approvals(
     }))
 }
 
-/// How much waits for my decision in all sessions.
+/// Counts the calls that wait for the caller's decision in all sessions.
 #[utoipa::path(get, path = "/api/approvals/count", tag = "sessions", responses(
     (status = 200, body = WaitingCount), (status = 401, body = Problem),
 ))]

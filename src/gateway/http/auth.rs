@@ -23,50 +23,60 @@ use crate::tenancy::SignedIn;
 /// The lifetime of a socket ticket in seconds, as `tenancy` enforces it.
 const TICKET_SECONDS: u64 = 60;
 
-/// Which Sepal this is.
+/// The Sepal installation.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Installation {
-    /// The name that the operator gave it.
+    /// The name that the operator gave the installation.
     pub name: String,
-    /// Its version.
+    /// The version of Sepal.
     pub version: String,
 }
 
-/// Who is signed in, and what the page needs to know first.
+/// The signed-in user, with the facts that the page needs first.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Me {
+    /// The signed-in user.
     user: MyUser,
+    /// The user's tenant.
     tenant: MyTenant,
-    /// Goes into `X-CSRF-Token` on everything but GET; empty without a cookie.
+    /// The CSRF token. Requests with the session cookie must send it in `X-CSRF-Token`, unless their method
+    /// is safe (such as GET). Empty if the caller used no cookie.
     csrf_token: String,
+    /// The installation.
     installation: Installation,
-    /// How people sign in.
+    /// The way people sign in: `password`, or `none` if there is no sign-in.
     #[schema(value_type = word_list::SignInMode)]
     auth_mode: &'static str,
-    /// Whether the browser's connection is encrypted.
+    /// True if the browser's connection is encrypted.
     encrypted: bool,
 }
 
+/// The signed-in user.
 #[derive(Serialize, ToSchema)]
 struct MyUser {
+    /// The user's id.
     id: String,
+    /// The user's sign-in name.
     name: String,
-    /// What they may do.
+    /// The user's role in the tenant.
     #[schema(value_type = word_list::UserRole)]
     role: &'static str,
-    /// Whether they also administer the installation.
+    /// True if the user also administers the installation.
     #[serde(rename = "installationAdmin")]
     installation_admin: bool,
 }
 
+/// The signed-in user's tenant.
 #[derive(Serialize, ToSchema)]
 struct MyTenant {
+    /// The tenant's id.
     id: String,
+    /// The tenant's name.
     name: String,
 }
 
-/// The first owner.
+/// The first owner to create.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct SetUpRequest {
     /// The secret of the setup link.
@@ -88,7 +98,7 @@ pub(super) struct SetUpRequest {
     password: SecretString,
 }
 
-/// A sign-in link.
+/// The sign-in link to open.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct OpenLinkRequest {
     /// The secret of the link.
@@ -97,37 +107,37 @@ pub(super) struct OpenLinkRequest {
     secret: SecretString,
 }
 
-/// Name and password.
+/// The name and password to sign in with.
 #[derive(Deserialize, ToSchema)]
 pub(super) struct SignInRequest {
-    /// The sign-in name.
+    /// The user's sign-in name.
     #[serde(default)]
     #[schema(required)]
     name: String,
-    /// The password.
+    /// The user's password.
     #[schema(value_type = String, required)]
     #[serde(default)]
     password: SecretString,
-    /// The tenant; the default one if missing.
+    /// The tenant's name; if absent or empty, the default tenant.
     tenant: Option<String>,
 }
 
-/// What opens one socket.
+/// A ticket that opens one socket.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct IssueTicketResponse {
-    /// For the query of the handshake, once.
+    /// The ticket, for `ticket` in the query of the socket's handshake. It works once.
     ticket: String,
-    /// How long it is good for.
+    /// The lifetime of the ticket in seconds.
     expires_in_seconds: u64,
 }
 
 /// A response that sets a cookie.
 type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
 
-/// Who is signed in.
+/// Returns the signed-in user.
 ///
-/// The refusal carries `installation` and `setupNeeded` for the page.
+/// The 401 response also carries `installation` and `setupNeeded`, for the page.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses(
     (status = 200, body = Me), (status = 401, body = Problem),
 ))]
@@ -153,7 +163,7 @@ pub(super) async fn read_me(
     }
 }
 
-/// Create the first owner.
+/// Creates the first owner, and signs them in.
 #[utoipa::path(post, path = "/api/auth/setup", tag = "auth", request_body = SetUpRequest, responses(
     (status = 200, body = Me), (status = 400, body = Problem), (status = 401, body = Problem),
 ))]
@@ -170,7 +180,7 @@ pub(super) async fn set_up(
     enter(&state, &parts, signed_in)
 }
 
-/// Sign in by a link, which is used up.
+/// Signs in by a sign-in link, which works once.
 #[utoipa::path(post, path = "/api/auth/link", tag = "auth", request_body = OpenLinkRequest, responses(
     (status = 200, body = Me), (status = 401, body = Problem),
 ))]
@@ -183,7 +193,7 @@ pub(super) async fn open_link(
     enter(&state, &parts, signed_in)
 }
 
-/// Sign in by name and password.
+/// Signs in by name and password.
 #[utoipa::path(post, path = "/api/auth/login", tag = "auth", request_body = SignInRequest, responses(
     (status = 200, body = Me), (status = 401, body = Problem), (status = 429, body = Problem),
 ))]
@@ -201,7 +211,7 @@ pub(super) async fn sign_in(
     enter(&state, &parts, signed_in)
 }
 
-/// Sign out; the browser's sockets close.
+/// Signs out, and closes the browser's sockets.
 #[utoipa::path(post, path = "/api/auth/logout", tag = "auth", responses(
     (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
 ))]
@@ -224,7 +234,7 @@ pub(super) async fn sign_out(
     }
 }
 
-/// A ticket that opens one socket, for clients that can set neither cookie nor header.
+/// Issues a ticket that opens one socket, for clients that can send neither a cookie nor a header.
 #[utoipa::path(post, path = "/api/auth/ticket", tag = "auth", responses(
     (status = 200, body = IssueTicketResponse), (status = 401, body = Problem),
 ))]

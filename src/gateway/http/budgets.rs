@@ -16,17 +16,18 @@ use crate::gateway::word_list;
 /// The largest limit of a budget, in US dollars.
 const MAX_USD: f64 = 1e6;
 
-/// Budgets.
+/// The budgets that the caller may see.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct BudgetsPage {
-    /// What is in force for me, or for my session, the tightest first.
+    /// The budgets that apply to the caller, or to the session that the query names; the one with the least
+    /// money left first.
     in_force: Vec<BudgetItem>,
-    /// All that admins of my tenant set; for admins.
+    /// All budgets that were set in the caller's tenant, for its admins; empty for others.
     set: Vec<BudgetItem>,
 }
 
-/// A budget, and how it stands.
+/// A budget and its current state.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -34,35 +35,41 @@ pub(super) struct BudgetsPage {
     reason = "a form on the wire: each is a question of its own"
 )]
 struct BudgetItem {
+    /// The level whose spending the budget limits.
     #[schema(value_type = word_list::BudgetLevel)]
     level: &'static str,
-    /// The session or person that it names; none = each of the tenant, or the tenant.
+    /// The id of the session or person that the budget is for; `null` if it is for each session or person of
+    /// the tenant, or for the tenant itself.
     subject: Option<String>,
-    /// The person's name.
+    /// The person's name, for a person's budget in `set`; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// The period in which the limit may be spent.
     #[schema(value_type = word_list::BudgetPeriod)]
     period: &'static str,
+    /// The limit in US dollars.
     limit_usd: f64,
-    /// At which part of the limit people are warned.
+    /// The percentage of the limit at which people are warned.
     warn_percent: u8,
-    /// Whether what goes beyond is refused; else people are only warned.
+    /// True if spending beyond the limit is refused; otherwise people are only warned.
     is_hard: bool,
+    /// The source of the budget.
     #[schema(value_type = word_list::BudgetSource)]
     source: &'static str,
-    /// What was spent; none where that is for admins.
+    /// The amount already spent in the period, in US dollars; `null` if only admins may see it.
     used_usd: Option<f64>,
-    /// What running model requests hold.
+    /// The amount that running model requests have reserved, in US dollars; `null` if only admins may see it.
     reserved_usd: Option<f64>,
-    /// What may still be spent.
+    /// The limit without the spent and reserved amounts, in US dollars, at least 0; `null` if only admins may
+    /// see it.
     left_usd: Option<f64>,
-    /// Whether it is time to warn.
+    /// True if the spent amount has reached `warnPercent` of the limit.
     is_near: bool,
-    /// Whether nothing is left.
+    /// True if the whole limit is spent.
     is_exhausted: bool,
-    /// When the period is over; none = it has no end.
+    /// When the current period ends (RFC 3339); `null` for the period `whole`.
     resets_at: Option<String>,
-    /// Whether I may set another in its place.
+    /// True if the caller may replace this budget.
     may_change: bool,
 }
 
@@ -95,60 +102,65 @@ impl BudgetItem {
     }
 }
 
-/// Of what.
+/// The session whose budgets are read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct BudgetsQuery {
-    /// One of my sessions: what is in force for it.
+    /// The id of one of the caller's sessions, to read the budgets that apply to that session.
     #[param(pattern = "^(ses_[0-9a-f]{32})?$")]
     session: Option<String>,
 }
 
-/// Which budget.
+/// The budget to remove.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct BudgetQuery {
-    /// `own` (a session of mine), `session`, `person` or `tenant`.
+    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
+    /// `tenant`. The budget of a `turn` is a setting and is refused.
     #[param(
         required,
         nullable = false,
         pattern = "^(turn|own|session|person|tenant)$"
     )]
     level: Option<String>,
-    /// The session or person; none = each of the tenant, or the tenant.
+    /// The id of the session or person; required for `own`. If absent or empty, the budget of each session or
+    /// person of the tenant, or of the tenant itself.
     subject: Option<String>,
-    /// `whole`, `day` or `month`.
+    /// `whole` for `own` and `session`; `day` or `month` for `person` and `tenant`.
     #[param(required, nullable = false, pattern = "^(whole|day|month)$")]
     period: Option<String>,
 }
 
-/// What a budget is to be.
+/// A budget to set.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetBudgetRequest {
-    /// `own` (a session of mine), `session`, `person` or `tenant`.
+    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
+    /// `tenant`. The budget of a `turn` is a setting and is refused.
     #[schema(
         required,
         nullable = false,
         pattern = "^(turn|own|session|person|tenant)$"
     )]
     level: Option<String>,
-    /// The session or person; none = each of the tenant, or the tenant.
+    /// The id of the session or person; required for `own`. If absent or empty, the budget is for each
+    /// session or person of the tenant, or for the tenant itself.
     subject: Option<String>,
-    /// `whole` (of sessions), `day` or `month` (of persons and the tenant).
+    /// `whole` for `own` and `session`; `day` or `month` for `person` and `tenant`.
     #[schema(required, nullable = false, pattern = "^(whole|day|month)$")]
     period: Option<String>,
-    /// US dollars.
+    /// The limit in US dollars.
     #[schema(required, nullable = false, minimum = 0, maximum = 1_000_000)]
     limit_usd: Option<f64>,
-    /// At which part of the limit people are warned; none = 80.
+    /// The percentage of the limit at which people are warned; 80 if absent.
     #[schema(minimum = 1, maximum = 100)]
     warn_percent: Option<u8>,
-    /// Whether what goes beyond is refused; none = yes.
+    /// True to refuse spending beyond the limit, false to only warn people; true if absent.
     is_hard: Option<bool>,
 }
 
-/// How budgets stand: those in force for me or for a session of mine, and for admins all that was set.
+/// Returns the budgets that apply to the caller or to one of the caller's sessions and, for admins, all
+/// budgets that were set.
 #[utoipa::path(get, path = "/api/budgets", tag = "budgets", params(BudgetsQuery), responses(
     (status = 200, body = BudgetsPage), (status = 404, body = Problem),
 ))]
@@ -189,8 +201,9 @@ async fn session_row(
     row.ok_or_else(missing)
 }
 
-/// Set a budget: of a session of mine, or as an admin of any session, of a person, or of the tenant. It
-/// is in force from the next model request on.
+/// Sets a budget, which applies from the next model request on.
+///
+/// The caller may limit their own sessions. Admins may limit any session, a person, or the tenant.
 #[utoipa::path(put, path = "/api/budgets", tag = "budgets", request_body = SetBudgetRequest,
     responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem)),
@@ -222,7 +235,7 @@ pub(super) async fn set_budget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Take a budget away.
+/// Removes a budget.
 #[utoipa::path(delete, path = "/api/budgets", tag = "budgets", params(BudgetQuery),
     responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem)),

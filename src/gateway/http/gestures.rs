@@ -16,79 +16,83 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 use crate::tenancy::{GESTURE_LIFE_MS, MOST_CALLS, Proof};
 
-/// A call that the gesture approves, as it was shown.
+/// A call to approve, as it was shown to the person.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ShownCall {
+    /// The id of the call's session.
     #[schema(required, nullable = false, pattern = "^ses_[0-9a-f]{32}$")]
     session_id: Option<String>,
+    /// The call's id.
     #[schema(required, nullable = false, max_length = 128)]
     call_id: Option<String>,
-    /// The digest of its card.
+    /// The digest of the call's card.
     #[schema(required, nullable = false, max_length = 128)]
     digest: Option<String>,
-    /// Changed arguments, if it is approved with some.
+    /// The changed arguments, if the call is approved with changes; not together with `argsText`.
     #[schema(value_type = Option<Object>)]
     args: Option<Value>,
-    /// The same as JSON text, for whoever cannot write its whole numbers exactly.
+    /// The changed arguments as JSON text, for clients that cannot write large integers exactly; not together
+    /// with `args`.
     args_text: Option<String>,
 }
 
-/// What is to be approved.
+/// The calls that a gesture is to approve.
 #[derive(Deserialize, ToSchema)]
 struct ChallengeGestureRequest {
-    /// The calls; none = the gesture changes my own passkeys.
+    /// The calls. If absent or empty, the gesture is for changes of the caller's own passkeys.
     #[schema(max_items = 256)]
     #[serde(default)]
     calls: Vec<ShownCall>,
 }
 
-/// By what I can make the gesture.
+/// The ways in which the caller can make the gesture.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChallengeGestureResponse {
-    /// For `navigator.credentials.get`, as the JSON form of WebAuthn; `null` = I have no passkey that
-    /// works at this address. Good for two minutes and one answer.
+    /// The options for `navigator.credentials.get`, in the JSON form of WebAuthn, valid for two minutes and
+    /// one answer; `null` if the caller has no passkey that works at this address.
     #[schema(value_type = Option<Object>)]
     public_key: Option<Value>,
-    /// Whether I have a password.
+    /// True if the caller has a password.
     password: bool,
-    /// How long the challenge is good for.
+    /// The lifetime of the challenge in seconds.
     expires_in_seconds: u32,
 }
 
-/// What I show: the answer of a passkey, or my password with the calls that it approves.
+/// The proof of presence: either the answer of a passkey, or the password with the calls that it approves.
 #[derive(Deserialize, ToSchema)]
 struct MakeGestureRequest {
-    /// The answer of the passkey, as its JSON form. The calls are those of its challenge.
+    /// The passkey's answer, in the JSON form of WebAuthn. It approves the calls of its challenge.
     #[schema(value_type = Option<Object>)]
     credential: Option<Value>,
-    /// The password.
+    /// The caller's password.
     #[schema(value_type = Option<String>)]
     password: Option<SecretString>,
-    /// With a password: the calls; none = the gesture changes my own passkeys.
+    /// With a password: the calls that it approves. If absent or empty, the gesture is for changes of the
+    /// caller's own passkeys.
     #[schema(max_items = 256)]
     #[serde(default)]
     calls: Vec<ShownCall>,
 }
 
-/// Gestures, to be sent with decisions.
+/// The gestures that were made, to be sent with decisions.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MakeGestureResponse {
-    /// One for each session.
+    /// One gesture for each session.
     gestures: Vec<MadeGesture>,
-    /// How long they are good for.
+    /// The lifetime of the gestures in seconds.
     expires_in_seconds: u32,
 }
 
-/// A gesture for the calls of one session. It counts once.
+/// A gesture for the calls of one session. It works once.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MadeGesture {
-    /// `null` = it changes my own passkeys.
+    /// The session's id; `null` if the gesture is for changes of the caller's own passkeys.
     session_id: Option<String>,
-    /// The `gesture` of the decision.
+    /// The value to send as `gesture` with the decision.
     gesture: String,
 }
 
@@ -99,7 +103,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(make_gesture))
 }
 
-/// Ask for a fresh gesture that approves calls as they were shown.
+/// Creates a challenge for a fresh gesture that approves calls as they were shown.
 #[utoipa::path(post, path = "/api/gestures/challenge", tag = "gestures",
     request_body = ChallengeGestureRequest,
     responses((status = 200, body = ChallengeGestureResponse), (status = 400, body = Problem),
@@ -121,7 +125,9 @@ async fn challenge_gesture(
     }))
 }
 
-/// Make a fresh gesture. It counts once, for two minutes, and for exactly those calls.
+/// Makes a fresh gesture from a passkey's answer or a password.
+///
+/// The gesture works once, within two minutes, and only for exactly these calls.
 #[utoipa::path(post, path = "/api/gestures", tag = "gestures",
     request_body = MakeGestureRequest,
     responses((status = 201, body = MakeGestureResponse), (status = 400, body = Problem),

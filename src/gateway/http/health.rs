@@ -10,35 +10,35 @@ use super::system::SANDBOX_CHECK;
 use crate::domain::SandboxKind;
 use crate::gateway::GatewayState;
 
-/// The process answers.
+/// The answer of a running process.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
 }
 
-/// Whether commands would be accepted.
+/// The readiness of the gateway to accept commands.
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
     /// `ready` or `not_ready`.
     status: &'static str,
-    /// `ok`, or which part is away: the database or Redis.
+    /// `ok`, or an error that names the unreachable part: the database or Redis.
     store: String,
-    /// `ok`, or `unavailable`: sessions work then, but without sandboxed tools.
+    /// `ok`, or `unavailable`: then sessions work, but without sandboxed tools.
     sandbox: &'static str,
-    /// What to do about the sandbox, where it is unavailable.
+    /// The remedy for an unavailable sandbox; absent if the sandbox is available or there is no remedy.
     #[serde(rename = "sandboxRemedy", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     sandbox_remedy: Option<String>,
 }
 
-/// Whether the process answers.
+/// Reports that the process is running.
 #[utoipa::path(get, path = "/healthz", tag = "operation", responses((status = 200, body = Health)))]
 pub(super) async fn read_health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// Whether commands would be accepted; the body says what is missing.
+/// Reports whether the gateway would accept commands. The body says what is unavailable.
 #[utoipa::path(get, path = "/readyz", tag = "operation", responses(
     (status = 200, body = Readiness), (status = 503, body = Readiness),
 ))]

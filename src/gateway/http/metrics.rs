@@ -10,7 +10,7 @@ use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::telemetry::metrics::{CONTENT_TYPE as FORM, exposition};
 
-/// Figures of this gateway in the text form of Prometheus.
+/// Returns the metrics of this gateway in the text format of Prometheus. Only for admins of the installation.
 #[utoipa::path(get, path = "/metrics", tag = "operation", responses(
     (status = 200, body = String, content_type = "application/openmetrics-text"),
     (status = 401, body = Problem), (status = 403, body = Problem),

@@ -16,34 +16,36 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 use crate::store::records::WebhookRow;
 
-/// A webhook of my tenant.
+/// A webhook of the caller's tenant.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct WebhookItem {
+    /// The webhook's id.
     id: String,
+    /// The address to which messages are sent.
     url: String,
-    /// Whether it is also told when calls wait no longer (`approvals.decided`).
+    /// True if the webhook is also told when calls no longer wait (`approvals.decided`).
     tells_decided: bool,
-    /// When it was added (RFC 3339).
+    /// When the webhook was added (RFC 3339).
     created_at: String,
-    /// When it was last told something (RFC 3339); `null` = never.
+    /// When a message was last sent (RFC 3339); `null` if never.
     last_at: Option<String>,
-    /// The status of its last answer; `null` = it never answered, or not the last time.
+    /// The HTTP status of the answer to the last message; `null` if there was no answer or no message.
     last_status: Option<u16>,
-    /// Why the last attempt failed; `null` = it did not.
+    /// The reason the last message failed; `null` if it did not fail.
     last_error: Option<String>,
-    /// Since when every attempt has failed (RFC 3339).
+    /// The time since which every message has failed (RFC 3339); `null` if the last one succeeded.
     failing_since: Option<String>,
-    /// Since when it is told nothing, because it failed for three days or said that it is gone (RFC 3339).
-    /// A test that succeeds ends that.
+    /// When the webhook was disabled, because it failed for three days or answered that it is gone (RFC
+    /// 3339); `null` if it is enabled. A disabled webhook gets no messages until a test succeeds.
     disabled_at: Option<String>,
 }
 
-/// The webhooks of my tenant.
+/// The webhooks of the caller's tenant.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Webhooks {
-    /// The oldest first, 10 at most.
+    /// The webhooks, oldest first, 10 at most.
     items: Vec<WebhookItem>,
 }
 
@@ -51,55 +53,57 @@ struct Webhooks {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AddWebhookRequest {
-    /// `http` or `https`; a private address only where the operator allows it.
+    /// The `http` or `https` address. A private address is accepted only if the operator allows it.
     #[schema(required, nullable = false, max_length = 2048)]
     url: Option<String>,
-    /// Whether it is also told when calls wait no longer; none = no.
+    /// True to also tell the webhook when calls no longer wait; false if absent.
     tells_decided: Option<bool>,
 }
 
-/// A new webhook.
+/// A new webhook with its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct AddWebhookResponse {
+    /// The new webhook.
     webhook: WebhookItem,
-    /// What its messages are signed with (`whsec_…`); told here once and never again.
+    /// The secret that signs the webhook's messages (`whsec_…`). No other response contains it.
     secret: String,
 }
 
-/// How a message went that only tried a webhook.
+/// The result of a webhook's test.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TestWebhookResponse {
-    /// Whether it was taken.
+    /// True if the webhook accepted the message.
     ok: bool,
-    /// The status of the answer; `null` = there was none.
+    /// The HTTP status of the answer; `null` if there was none.
     status: Option<u16>,
-    /// Why it was not taken.
+    /// The reason the message was not accepted; `null` if it was.
     error: Option<String>,
+    /// The duration of the test in milliseconds.
     duration_ms: u64,
 }
 
-/// Whether I get mail when calls wait for me.
+/// The caller's setting for mail about waiting calls.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct MailChoice {
-    /// Whether this installation sends mail at all.
+    /// True if this installation sends mail at all.
     is_available: bool,
-    /// Where I get mail; `null` = I gave no address.
+    /// The caller's mail address; `null` if none is set.
     address: Option<String>,
-    /// Whether I get mail when calls have waited for me for a while.
+    /// True if the caller gets mail when calls have waited for them for a while.
     is_on: bool,
 }
 
-/// Whether I get mail when calls wait for me.
+/// The new setting for mail about waiting calls.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PutMailRequest {
-    /// One mail address; none or empty = none.
+    /// One mail address; if absent or empty, the stored address is removed.
     #[schema(max_length = 254)]
     address: Option<String>,
-    /// Needs an address.
+    /// True to get mail, which requires an address; false to get none.
     #[schema(required, nullable = false)]
     is_on: Option<bool>,
 }
@@ -144,7 +148,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(read_mail, put_mail))
 }
 
-/// The webhooks of my tenant, which are told when calls wait. Admins only.
+/// Lists the webhooks of the caller's tenant, which are told when calls wait. Only for admins.
 #[utoipa::path(get, path = "/api/webhooks", tag = "notifications",
     responses((status = 200, body = Webhooks), (status = 403, body = Problem)))]
 async fn list_webhooks(
@@ -157,7 +161,7 @@ async fn list_webhooks(
     Ok(Json(Webhooks { items }))
 }
 
-/// Add a webhook. Its secret is in this answer and in no other. Admins only.
+/// Adds a webhook. Only this response contains its secret. Only for admins.
 #[utoipa::path(post, path = "/api/webhooks", tag = "notifications",
     request_body = AddWebhookRequest,
     responses((status = 201, body = AddWebhookResponse), (status = 400, body = Problem),
@@ -180,7 +184,7 @@ async fn add_webhook(
     Ok((StatusCode::CREATED, Json(added)))
 }
 
-/// Remove a webhook; it is told nothing more. Admins only.
+/// Removes a webhook, which gets no more messages. Only for admins.
 #[utoipa::path(delete, path = "/api/webhooks/{id}", tag = "notifications",
     params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
@@ -193,8 +197,9 @@ async fn delete_webhook(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Send a webhook a message that says nothing (`webhook.test`), and say how that went. One that was
-/// disabled is told again if it takes the message. Admins only.
+/// Sends a webhook a test message without content (`webhook.test`), and returns the result. Only for admins.
+///
+/// A disabled webhook that accepts the message is enabled again.
 #[utoipa::path(post, path = "/api/webhooks/{id}/test", tag = "notifications",
     params(("id" = String, Path)),
     responses((status = 200, body = TestWebhookResponse), (status = 403, body = Problem),
@@ -213,7 +218,7 @@ async fn test_webhook(
     }))
 }
 
-/// Whether I get mail when calls wait for me, and where.
+/// Returns whether the caller gets mail about waiting calls, and the address.
 #[utoipa::path(get, path = "/api/notifications/mail", tag = "notifications",
     responses((status = 200, body = MailChoice)))]
 async fn read_mail(
@@ -225,7 +230,9 @@ async fn read_mail(
     ))
 }
 
-/// Get mail when calls have waited for me for a while, or no longer. What waits already is not told.
+/// Sets whether the caller gets mail when calls have waited for them for a while.
+///
+/// Calls that already wait are not reported.
 #[utoipa::path(put, path = "/api/notifications/mail", tag = "notifications",
     request_body = PutMailRequest,
     responses((status = 200, body = MailChoice), (status = 400, body = Problem)))]

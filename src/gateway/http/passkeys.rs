@@ -17,51 +17,51 @@ use crate::gateway::extract::{Body, OptionalBody, required};
 use crate::store::records::PasskeyRow;
 use crate::tenancy::RelyingParty;
 
-/// A passkey of mine.
+/// A passkey of the caller.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PasskeyItem {
     /// The id of the credential, in base64url.
     id: String,
-    /// What I call it.
+    /// The name that the caller gave the passkey.
     name: String,
-    /// When it was added (RFC 3339).
+    /// When the passkey was added (RFC 3339).
     created_at: String,
-    /// When it was last used (RFC 3339); `null` = never.
+    /// When the passkey was last used (RFC 3339); `null` if never.
     last_used_at: Option<String>,
-    /// The name of the installation that it was made for.
+    /// The host name of the installation for which the passkey was made.
     relying_party: String,
-    /// Whether browsers offer it at the address that was asked.
+    /// True if browsers offer the passkey at the address of this request.
     usable_here: bool,
 }
 
-/// My passkeys.
+/// The caller's passkeys.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PasskeyList {
-    /// The oldest first, 20 at most.
+    /// The passkeys, oldest first, 20 at most.
     items: Vec<PasskeyItem>,
-    /// Whether I also have a password.
+    /// True if the caller also has a password.
     has_password: bool,
-    /// The name for which a new one would be made; `null` = passkeys do not work at the address that was
-    /// asked, because it is one of numbers.
+    /// The host name for which a new passkey would be made; `null` if passkeys do not work at the address of
+    /// this request, because it is an IP address.
     relying_party: Option<String>,
 }
 
 /// A gesture that allows the change.
 #[derive(Deserialize, ToSchema)]
 struct ChangePasskeysRequest {
-    /// What `POST /api/gestures` gave without calls; not needed while I have neither a passkey nor a
-    /// password.
+    /// The gesture that `POST /api/gestures` returned for no calls; not needed while the caller has neither a
+    /// passkey nor a password.
     #[schema(max_length = 128)]
     gesture: Option<String>,
 }
 
-/// What a browser makes a passkey from.
+/// The options with which a browser makes a passkey.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChallengePasskeyResponse {
-    /// For `navigator.credentials.create`, as the JSON form of WebAuthn.
+    /// The options for `navigator.credentials.create`, in the JSON form of WebAuthn.
     #[schema(value_type = Object)]
     public_key: Value,
 }
@@ -69,18 +69,18 @@ struct ChallengePasskeyResponse {
 /// A passkey that a browser made.
 #[derive(Deserialize, ToSchema)]
 struct AddPasskeyRequest {
-    /// What I call it.
+    /// The name of the new passkey.
     #[schema(required, nullable = false, min_length = 1, max_length = 64)]
     name: Option<String>,
-    /// What `navigator.credentials.create` gave, as its JSON form.
+    /// The result of `navigator.credentials.create`, in the JSON form of WebAuthn.
     #[schema(value_type = Object, required)]
     credential: Option<Value>,
 }
 
-/// Another name.
+/// The new name of a passkey.
 #[derive(Deserialize, ToSchema)]
 struct RenamePasskeyRequest {
-    /// What I call it.
+    /// The new name.
     #[schema(required, nullable = false, min_length = 1, max_length = 64)]
     name: Option<String>,
 }
@@ -106,7 +106,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(rename_passkey, delete_passkey))
 }
 
-/// My passkeys.
+/// Lists the caller's passkeys.
 #[utoipa::path(get, path = "/api/passkeys", tag = "gestures",
     responses((status = 200, body = PasskeyList)))]
 async fn list_passkeys(
@@ -127,7 +127,7 @@ async fn list_passkeys(
     }))
 }
 
-/// Ask for a new passkey. Keys of programs cannot.
+/// Creates a challenge for a new passkey. API keys cannot do this.
 #[utoipa::path(post, path = "/api/passkeys/challenge", tag = "gestures",
     request_body = ChangePasskeysRequest,
     responses((status = 200, body = ChallengePasskeyResponse), (status = 403, body = Problem)))]
@@ -145,7 +145,7 @@ async fn challenge_passkey(
     Ok(Json(ChallengePasskeyResponse { public_key }))
 }
 
-/// Keep the passkey that a browser made. Keys of programs cannot.
+/// Stores the passkey that a browser made. API keys cannot do this.
 #[utoipa::path(post, path = "/api/passkeys", tag = "gestures",
     request_body = AddPasskeyRequest,
     responses((status = 201, body = PasskeyItem), (status = 400, body = Problem),
@@ -167,7 +167,7 @@ async fn add_passkey(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// Give a passkey another name. Keys of programs cannot.
+/// Renames a passkey of the caller. API keys cannot do this.
 #[utoipa::path(patch, path = "/api/passkeys/{id}", tag = "gestures",
     params(("id" = String, Path)), request_body = RenamePasskeyRequest,
     responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
@@ -185,7 +185,7 @@ async fn rename_passkey(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Remove a passkey of mine; it makes no gestures from then on. Keys of programs cannot.
+/// Removes a passkey of the caller, which then makes no more gestures. API keys cannot do this.
 #[utoipa::path(delete, path = "/api/passkeys/{id}", tag = "gestures",
     params(("id" = String, Path)), request_body = ChangePasskeysRequest,
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]

@@ -40,24 +40,26 @@ const NOTHING: &str =
     "This opens nothing, or nothing any more: it was ended, or the session is gone.";
 const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 
-/// Whether links may be made and opened in the tenant.
+/// The tenant's setting for share links.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sharing {
+    /// True if links may be created and opened in the tenant.
     links_allowed: bool,
-    /// Whether the caller may change that.
+    /// True if the caller may change the setting.
     may_change: bool,
 }
 
-/// Whether links may be made and opened.
+/// The new setting for share links.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PutSharingRequest {
+    /// True to allow links; false to forbid them, so that existing links open nothing.
     #[schema(required, nullable = false)]
     links_allowed: Option<bool>,
 }
 
-/// Whether people of the tenant may share sessions by link.
+/// Returns whether people of the tenant may share sessions by link.
 #[utoipa::path(get, path = "/api/sharing", tag = "sessions",
     responses((status = 200, body = Sharing)))]
 pub(super) async fn read_sharing(
@@ -72,7 +74,9 @@ pub(super) async fn read_sharing(
     }))
 }
 
-/// Let people of the tenant share sessions by link, or no longer: then links open nothing. Admins only.
+/// Allows or forbids people of the tenant to share sessions by link. Only for admins.
+///
+/// While links are forbidden, existing links open nothing.
 #[utoipa::path(put, path = "/api/sharing", tag = "sessions", request_body = PutSharingRequest,
     responses((status = 200, body = Sharing), (status = 400, body = Problem)))]
 pub(super) async fn put_sharing(
@@ -94,8 +98,9 @@ pub(super) async fn put_sharing(
     }))
 }
 
-/// A session that somebody shared, as a page of HTML that runs nothing. The word is that of a link, or
-/// the id of what is shared with the caller's tenant.
+/// Returns a shared session as an HTML page that runs no scripts.
+///
+/// `word` is the secret of a link, or the id of a session that is shared with the caller's tenant.
 #[utoipa::path(get, path = "/api/shared/{word}", tag = "sessions", params(("word" = String, Path)),
     responses((status = 200, description = "The page.", content_type = "text/html", body = String),
         (status = 401, body = Problem), (status = 404, body = Problem), (status = 429, body = Problem)),

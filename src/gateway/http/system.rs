@@ -66,107 +66,108 @@ impl System {
     }
 }
 
-/// What was found at start or came later. The store is asked anew for each answer.
+/// The state of the installation, as last determined. The database is checked for each request.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SystemInfo {
-    /// Sepal's version.
+    /// The version of Sepal.
     pub version: String,
     /// The installation's name.
     pub installation: String,
-    /// What answers in new sessions.
+    /// The model that answers in new sessions.
     pub model: ModelInfo,
-    /// What seals tools in.
+    /// The sandbox in which tools run.
     pub sandbox: SandboxInfo,
-    /// Where sessions are kept.
+    /// The storage of sessions.
     pub storage: StorageInfo,
-    /// What was looked at, good or bad.
+    /// The results of all checks, passed and failed.
     pub checks: Vec<Check>,
 }
 
-/// What answers in new sessions.
+/// The model that answers in new sessions.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ModelInfo {
-    /// The provider's name.
+    /// The provider's kind; for Anthropic it reads `claude`.
     pub provider: String,
-    /// The model's name.
+    /// The model's name at the provider.
     pub model: String,
-    /// Whether it only follows a script.
+    /// True if the model only replays a script.
     pub scripted: bool,
 }
 
-/// What seals tools in.
+/// The sandbox in which tools run.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SandboxInfo {
-    /// What it is.
+    /// The runtime of the sandboxes.
     #[schema(value_type = word_list::SandboxKind)]
     pub kind: SandboxKind,
-    /// The hosts that commands in a session's sandbox may reach, with commas; or `none`.
+    /// The hosts that commands in a session's sandbox may reach, separated by commas; `none` if there are
+    /// none.
     pub network: String,
-    /// Whether it works.
+    /// True if sandboxes work.
     pub ok: bool,
-    /// What holds each limit in force.
+    /// The mechanism that enforces each limit.
     pub limits: SandboxLimits,
-    /// In words.
+    /// A description for people; the problem if sandboxes do not work.
     pub detail: String,
-    /// What is left on the disk is too little: until there is more, whatever may write a workspace is
-    /// paused, and nothing of that kind starts.
+    /// Present while the disk has too little free space. Until there is more, everything that may write a
+    /// workspace is paused, and nothing of that kind starts.
     #[serde(rename = "diskPressure", skip_serializing_if = "Option::is_none")]
     pub disk_pressure: Option<DiskPressure>,
 }
 
-/// Too little is left on a disk that workspaces or data are on.
+/// Too little free space on a disk that holds workspaces or data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DiskPressure {
-    /// What was left when it began, in bytes.
+    /// The free space when the pressure began, in bytes.
     pub free_bytes: u64,
-    /// What has to be left (`sandbox.min_free_mb`), in bytes.
+    /// The required free space (`sandbox.min_free_mb`), in bytes.
     pub min_free_bytes: u64,
 }
 
-/// What holds each limit in force.
+/// The mechanism that enforces each limit of a sandbox.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 pub struct SandboxLimits {
-    /// Memory of all processes together.
+    /// Limits the memory of all processes together.
     #[schema(value_type = word_list::LimitMeans)]
     pub memory: Enforcement,
-    /// Processor time.
+    /// Limits the processor time.
     #[schema(value_type = word_list::LimitMeans)]
     pub cpu: Enforcement,
-    /// Processes and threads.
+    /// Limits the number of processes and threads.
     #[schema(value_type = word_list::LimitMeans)]
     pub processes: Enforcement,
-    /// The life of a sandbox.
+    /// Limits the lifetime of a sandbox.
     #[schema(value_type = word_list::LimitMeans)]
     pub time: Enforcement,
-    /// The size of the workspace.
+    /// Limits the size of the workspace.
     #[schema(value_type = word_list::LimitMeans)]
     pub workspace: Enforcement,
 }
 
-/// Where sessions are kept.
+/// The storage of sessions.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct StorageInfo {
-    /// `sqlite`.
+    /// `sqlite` or `postgres`; `redis` if the sessions are in Redis and everything else is in a database.
     pub kind: String,
-    /// In words.
+    /// A description for people, with the address or file.
     pub detail: String,
 }
 
-/// Something that was looked at.
+/// The result of a check.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Check {
-    /// What.
+    /// The name of the check, such as `storage`, `sandbox`, `disk`, `model`, `page` or `store`.
     pub name: String,
-    /// Whether it is as it should be.
+    /// True if the check passed.
     pub ok: bool,
-    /// What was found.
+    /// The finding, for people.
     pub detail: String,
-    /// What to do about it.
+    /// The remedy, for people; `null` if there is none.
     pub remedy: Option<String>,
 }
 
-/// What this installation runs on.
+/// Returns the state of the installation: version, model, sandbox, storage and checks.
 #[utoipa::path(get, path = "/api/system", tag = "system", responses(
     (status = 200, body = SystemInfo), (status = 401, body = Problem),
 ))]

@@ -9,26 +9,28 @@ use crate::domain::{Code, MicroUsd};
 use crate::gateway::error::ApiError;
 use crate::llm::catalogue::{Price, Tier};
 
-/// US dollars per million tokens of one model.
+/// The prices of one model's tokens, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct TokenPrice {
-    /// Input that was not cached.
+    /// The price of input tokens that were not cached.
     #[schema(minimum = 0, maximum = 1_000_000)]
     input: f64,
-    /// Input that was; absent or `null` = like other input.
+    /// The price of input tokens that were read from the cache; if absent or `null`, the same as `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cached: Option<f64>,
-    /// Input that the provider put into its cache; absent or `null` = like other input.
+    /// The price of input tokens that the provider wrote to its cache; if absent or `null`, the same as
+    /// `input`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cache_write: Option<f64>,
-    /// The same, kept for longer; absent or `null` = like the other.
+    /// The price of input tokens that the provider wrote to its cache for a longer time; if absent or `null`,
+    /// the same as `cacheWrite`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cache_write_long: Option<f64>,
-    /// Output, reasoning included.
+    /// The price of output tokens, including reasoning.
     #[schema(minimum = 0, maximum = 1_000_000)]
     output: f64,
 }

@@ -8,79 +8,94 @@ use utoipa::ToSchema;
 
 use crate::servers::{BundleFacts, BundleReport, BundleUse, NamedPart, WantedValue};
 
-/// A bundle that is kept, as its manifest describes it.
+/// A stored bundle, as its manifest describes it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct Bundle {
-    /// SHA-256 of its file, in hex.
+    /// The SHA-256 of the bundle's file, in hex.
     sha256: String,
-    /// Bytes of its file.
+    /// The size of the bundle's file in bytes.
     bytes: u64,
+    /// The number of files in the bundle.
     files: u64,
-    /// Bytes of all files together.
+    /// The total size of all files in bytes.
     unpacked_bytes: u64,
+    /// The bundle's name for programs.
     name: String,
-    /// The name for people.
+    /// The bundle's name for people.
     title: String,
+    /// The bundle's version.
     version: String,
+    /// The bundle's description.
     description: String,
+    /// The bundle's author.
     author: String,
+    /// The `https` address of the bundle's homepage; absent if the manifest has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     homepage: Option<String>,
+    /// The bundle's license; absent if the manifest has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<String>,
     /// `node`, `python` or `binary`.
     kind: String,
-    /// What is started, with `${user_config.KEY}` where values come.
+    /// The command line that starts the server, with `${user_config.KEY}` in place of values.
     command: Vec<String>,
-    /// Its variables, in the same way.
+    /// The environment variables of the server, with `${user_config.KEY}` in place of values.
     env: BTreeMap<String, String>,
-    /// Which versions of Node or Python it says that it runs with.
+    /// The supported range of versions of Node or Python; absent if any version is supported.
     #[serde(skip_serializing_if = "Option::is_none")]
     runtime: Option<String>,
-    /// What is installed from the Python package index beside it, as its project asks for it; missing where it
-    /// brings everything along.
+    /// The packages that are installed from the Python package index, as the bundle's project requests them;
+    /// absent if the bundle contains everything it needs.
     #[serde(skip_serializing_if = "Option::is_none")]
     dependencies: Option<Vec<String>>,
+    /// The tools that the manifest names.
     tools: Vec<BundlePart>,
+    /// The prompts that the manifest names.
     prompts: Vec<BundlePart>,
-    /// Whether it may have more tools than it names.
+    /// True if the server may have more tools than the manifest names.
     has_more_tools: bool,
+    /// The values that a person is asked for.
     values: Vec<BundleValue>,
-    /// Servers of the tenant that run a bundle of this name.
+    /// The servers of the tenant that run a bundle of this name.
     used_by: Vec<BundleServer>,
 }
 
-/// A tool or a prompt that a bundle names.
+/// A tool or prompt that a manifest names.
 #[derive(Serialize, ToSchema)]
 struct BundlePart {
+    /// The name of the tool or prompt.
     name: String,
+    /// The description of the tool or prompt.
     description: String,
 }
 
-/// A value that a bundle wants of a person.
+/// A value that a bundle asks a person for.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BundleValue {
-    /// Names the answer in `values`.
+    /// The key of the answer in `values`.
     key: String,
+    /// The label for people.
     title: String,
+    /// The explanation for people.
     description: String,
-    /// `string`, `number`, `boolean`, or a path below `/workspace`: `directory`, `file`.
+    /// `string`, `number`, `boolean`, or a path below `/workspace`: `directory` or `file`.
     kind: String,
+    /// True if an answer is required.
     is_required: bool,
-    /// It is kept sealed, and never shown.
+    /// True if the answer is stored sealed and never shown.
     is_secret: bool,
-    /// Each line of the answer is a value of its own.
+    /// True if each line of the answer is a separate value.
     is_repeated: bool,
-    /// What is taken where nothing is answered.
+    /// The value that is used without an answer; absent if there is none.
     #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
     default_value: Option<String>,
-    /// The least number.
+    /// The smallest allowed number; absent if there is no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     min: Option<Number>,
-    /// The greatest number.
+    /// The largest allowed number; absent if there is no such limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<f64>)]
     max: Option<Number>,
@@ -89,37 +104,42 @@ struct BundleValue {
 /// A server that runs a bundle.
 #[derive(Serialize, ToSchema)]
 struct BundleServer {
+    /// The server's name.
     server: String,
+    /// The version of the bundle that the server runs.
     version: String,
+    /// The SHA-256 of that bundle's file, in hex.
     sha256: String,
-    /// What was answered for it, but for secrets.
+    /// The answers that were given for it, without secrets.
     values: BTreeMap<String, String>,
 }
 
-/// What a person answered to a bundle.
+/// The answers to the questions of a bundle.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct BundleEntryRequest {
     /// The answers, by the key of their value.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
-    /// The hosts that it may reach; none without it.
+    /// The hosts that the server may reach; none if absent.
     #[serde(default)]
     #[schema(max_items = 100)]
     pub(super) network: Vec<String>,
 }
 
-/// Which server gets the bundle in place of the one that it runs.
+/// The server whose bundle is replaced, and the answers to the questions of the new bundle.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct BundleReplaceRequest {
+    /// The server's name.
     #[schema(value_type = String, required, max_length = 64)]
     pub(super) server: Option<String>,
-    /// The `sha256` of the bundle that the server ran when the person looked.
+    /// The `sha256` of the bundle that the server ran when the person looked. The request is refused if the
+    /// server runs another bundle by now.
     #[schema(value_type = String, required, max_length = 64)]
     pub(super) seen: Option<String>,
-    /// The answers, secrets included: none of the old bundle's is taken along.
+    /// The answers, by the key of their value, including secrets: no secret of the old bundle is kept.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
-    /// The hosts that it may reach; those of before without it.
+    /// The hosts that the server may reach; if absent or empty, the hosts of the old bundle's entry.
     #[serde(default)]
     #[schema(max_items = 100)]
     pub(super) network: Vec<String>,

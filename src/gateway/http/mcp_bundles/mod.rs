@@ -34,8 +34,9 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(replace_mcp_bundle))
 }
 
-/// Upload a bundle (`.mcpb`, `.dxt`): it is looked at, and kept for the tenant until a server runs it, or
-/// for an hour. Nothing of it runs. For those who may add servers.
+/// Uploads a bundle (`.mcpb`, `.dxt`) and inspects it. Nothing in it runs. Only for admins.
+///
+/// The tenant keeps a bundle while a server runs it, and an unused bundle for an hour.
 #[utoipa::path(post, path = "/api/mcp-bundles", tag = "mcp",
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
         description = "The file; at most `sandbox.packages.bundle_mb`."),
@@ -80,7 +81,7 @@ async fn read(request: Request, most: u64) -> Result<Vec<u8>, ApiError> {
     Ok(file)
 }
 
-/// What a bundle is that the tenant keeps; for those who may add servers.
+/// Returns a bundle that the tenant keeps. Only for admins.
 #[utoipa::path(get, path = "/api/mcp-bundles/{sha256}", tag = "mcp", params(("sha256" = String, Path)),
     responses((status = 200, body = Bundle), (status = 401, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),
@@ -94,7 +95,8 @@ pub(in crate::gateway) async fn read_mcp_bundle(
     Ok(Json(bundles.report(&sha256).await?.into()))
 }
 
-/// Makes an entry of a bundle, with the values that it needs. Nothing is kept.
+/// Makes a server entry from a bundle and the answers to its questions. The entry is not stored. Only for
+/// admins.
 #[utoipa::path(post, path = "/api/mcp-bundles/{sha256}/entry", tag = "mcp",
     params(("sha256" = String, Path)), request_body = BundleEntryRequest, responses(
     (status = 200, body = FilledEntryResponse), (status = 400, body = Problem),
@@ -111,8 +113,9 @@ pub(in crate::gateway) async fn fill_mcp_bundle_entry(
     Ok(Json(entry.await?.into()))
 }
 
-/// Puts a bundle in the place of the one that a server runs, for its admins. Time limit, lists of tools
-/// and the like stay; secrets of the old bundle are removed.
+/// Replaces the bundle that a server runs. Only for the server's admins.
+///
+/// The time limit, the lists of tools and similar settings stay; the secrets of the old bundle are deleted.
 #[utoipa::path(post, path = "/api/mcp-bundles/{sha256}/replace", tag = "mcp",
     params(("sha256" = String, Path)), request_body = BundleReplaceRequest, responses(
     (status = 200, body = Bundle), (status = 400, body = Problem), (status = 401, body = Problem),

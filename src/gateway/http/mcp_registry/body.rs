@@ -8,97 +8,113 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::servers::{FilledEntry, Listing, PublishedServer, Question, Way};
 
-/// Which servers are listed.
+/// A search for published servers.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway) struct RegistryQuery {
-    /// A part of the name; of a mirror file also of title and description.
+    /// A part of the server's name; in a mirror file also of its title or description.
     #[param(max_length = 200)]
     pub(super) search: Option<String>,
-    /// `nextCursor` of the answer before.
+    /// The `nextCursor` of the previous page; absent for the first page.
     #[param(max_length = 1000)]
     pub(super) cursor: Option<String>,
-    /// How many; 20 without it.
+    /// The number of servers in the page, 1 to 50; 20 if absent.
     #[param(minimum = 1, maximum = 50)]
     pub(super) limit: Option<usize>,
 }
 
-/// Published servers.
+/// A page of published servers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct PublishedServers {
+    /// The servers.
     items: Vec<PublishedServerItem>,
-    /// Where the next answer begins; null = this was the last one.
+    /// The `cursor` of the next page; `null` on the last page.
     next_cursor: Option<String>,
 }
 
-/// One published server, in its newest version.
+/// A published server in its newest version.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PublishedServerItem {
-    /// Its name in the registry, such as `io.github.user/weather`.
+    /// The server's name in the registry, such as `io.github.user/weather`.
     name: String,
+    /// The server's name for people; absent if the registry has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
+    /// The server's description.
     description: String,
+    /// The newest version.
     version: String,
+    /// The address of the server's website; absent if the registry has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     website_url: Option<String>,
+    /// The address of the source repository; absent if the registry has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     repository_url: Option<String>,
-    /// Whether its publisher or the registry advises against it.
+    /// True if the publisher or the registry advises against the server.
     is_deprecated: bool,
+    /// The ways to run the server.
     ways: Vec<PublishedWay>,
 }
 
-/// One way to run a published server.
+/// A way to run a published server.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PublishedWay {
-    /// Names the way.
+    /// The id of the way, unique within its server.
     id: String,
-    /// `npm`, `pypi`, `oci`, `mcpb`, `nuget`, `http`, `sse`, or another word of the registry.
+    /// `npm`, `pypi`, `oci`, `mcpb`, `nuget`, `http`, `sse`, or another kind of the registry.
     kind: String,
-    /// The package in its version, the image, or the address.
+    /// The package with its version, the image, or the address.
     target: String,
+    /// The values that a person is asked for before the server can be added.
     questions: Vec<PublishedQuestion>,
-    /// Why it cannot be added here.
+    /// The reason the server cannot be added in this way; absent if it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     lack: Option<&'static str>,
 }
 
-/// A value that has to be known before a server can be added.
+/// A value that a person is asked for before a server can be added.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct PublishedQuestion {
-    /// Names the answer in `values`.
+    /// The key of the answer in `values`.
     key: String,
+    /// The name of the variable, header or argument.
     label: String,
+    /// The explanation for people; absent if the registry has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
+    /// True if an answer is required.
     is_required: bool,
+    /// True if the value is a secret.
     is_secret: bool,
     /// `string`, `number`, `boolean` or `filepath`.
     format: &'static str,
+    /// The default value; absent if there is none.
     #[serde(rename = "default", skip_serializing_if = "Option::is_none")]
     default_value: Option<String>,
+    /// A text that shows the form of the value; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     placeholder: Option<String>,
-    /// The values that are possible; empty = any.
+    /// The allowed values; empty if any value is allowed.
     choices: Vec<String>,
-    /// Each line of the answer is a value of its own.
+    /// True if each line of the answer is a separate value.
     is_repeated: bool,
 }
 
-/// Which server, which way, and what a person answered.
+/// A published server, the way to run it, and the answers to its questions.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct FillRequest {
+    /// The server's name in the registry.
     #[schema(max_length = 200)]
     pub(super) name: String,
+    /// The server's version.
     #[schema(max_length = 255)]
     pub(super) version: String,
-    /// The `id` of a way.
+    /// The `id` of the way.
     #[schema(max_length = 40)]
     pub(super) way: String,
     /// The answers, by the key of their question.
@@ -106,16 +122,16 @@ pub(in crate::gateway) struct FillRequest {
     pub(super) values: BTreeMap<String, String>,
 }
 
-/// An entry to look at, and to add with `POST /api/mcp/add`. Nothing is kept.
+/// A server entry to review, and to add with `POST /api/mcp/add`. It is not stored.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct FilledEntryResponse {
-    /// A name that the entry may have here.
+    /// A suggested name for the server.
     name: String,
-    /// See docs/mcp-servers.md.
+    /// The entry; see docs/mcp-servers.md.
     #[schema(value_type = Object)]
     config: Value,
-    /// What `${secret:NAME}` of the entry stand for.
+    /// The values of the `${secret:NAME}` placeholders in the entry, by name.
     secrets: BTreeMap<String, String>,
 }
 

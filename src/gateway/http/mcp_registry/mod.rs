@@ -25,7 +25,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(fill_mcp_registry_entry))
 }
 
-/// Looks up MCP servers that others publish; for those who may add servers.
+/// Searches the registry of published MCP servers. Only for callers who may add servers.
 #[utoipa::path(get, path = "/api/mcp-registry/servers", tag = "mcp", params(RegistryQuery), responses(
     (status = 200, body = PublishedServers), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),
@@ -50,7 +50,7 @@ pub(in crate::gateway) async fn search_mcp_registry(
     Ok(Json(listing.into()))
 }
 
-/// Makes an entry of a published server, with the values that it needs.
+/// Makes a server entry from a published server and the answers to its questions. The entry is not stored.
 #[utoipa::path(post, path = "/api/mcp-registry/entry", tag = "mcp", request_body = FillRequest, responses(
     (status = 200, body = FilledEntryResponse), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem), (status = 404, body = Problem),

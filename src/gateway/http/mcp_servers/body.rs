@@ -15,58 +15,62 @@ use crate::gateway::extract::required;
 use crate::gateway::word_list;
 use crate::servers::{Health, LogLine, NewServer, Phase, ServerAudience, ServerReport, TestReport};
 
-/// A server as people see it.
+/// An MCP server as the caller sees it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct Server {
-    /// Its name.
+    /// The server's name.
     name: String,
-    /// Where it is kept.
+    /// The place where the server's entry is stored.
     #[schema(value_type = word_list::ServerSource)]
     source: &'static str,
-    /// How it is spoken to.
+    /// The transport between the gateway and the server.
     #[schema(value_type = word_list::ServerTransport)]
     transport: &'static str,
-    /// Whether sessions get it.
+    /// True if sessions may use the server.
     enabled: bool,
-    /// What it is for.
+    /// The server's purpose; absent if the entry has no description.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Its entry, for those who may change it; values of variables and headers read `••••`.
+    /// The server's entry, with `••••` in place of the values of variables and headers; absent if the caller
+    /// may not change it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     config: Option<McpServerConfig>,
-    /// The names of the secrets that are set, for those who may change it.
+    /// The names of the secrets that are set; absent if the caller may not change the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     secrets: Option<Vec<String>>,
-    /// Where its calls run: `{ kind: sandbox | container | remote, hosts }`.
+    /// The place where the server's calls run: `{ kind: sandbox | container | remote, hosts }`. `hosts` are
+    /// the reachable hosts; empty means no network.
     #[schema(value_type = Object)]
     runs_in: RunsIn,
-    /// How it is.
+    /// The server's health.
     #[schema(value_type = word_list::ServerStatus)]
     status: &'static str,
-    /// How many tools it offers; null until it was listed.
+    /// The number of tools that the server offers; `null` until its tools were listed.
     tool_count: Option<usize>,
-    /// How many of them the model is told of.
+    /// The number of tools that models are offered; `null` until its tools were listed.
     enabled_tools: Option<usize>,
-    /// What their definitions cost in each model request, estimated.
+    /// The estimated tokens of the tools' definitions in each model request; `null` until its tools were
+    /// listed.
     definition_tokens: Option<u64>,
-    /// What went wrong last.
+    /// The last error; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<String>,
-    /// Whether tools of it changed since the tenant said yes to them.
+    /// True if tools of the server differ from the definitions that the tenant accepted.
     drift: bool,
-    /// The tools that changed.
+    /// The names of the tools that differ.
     drifted: Vec<String>,
-    /// Hosts that it wanted to reach in sessions of the caller's tenant and may not, the latest first;
-    /// for those who look after it. What its entry allows by now is left out.
+    /// The hosts that the server was refused in sessions of the caller's tenant, latest first, for callers
+    /// who manage the server. Hosts that its entry allows by now are left out. Absent if empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused_hosts: Vec<ServerRefusedHost>,
-    /// Whether I look after it: test it, start it afresh, read its log, decide about its tools.
+    /// True if the caller manages the server: may test it, restart it, read its log and decide about its
+    /// tools.
     looked_after: bool,
-    /// Why tools of it are not offered.
+    /// The reasons why tools are not offered or hosts are withheld.
     problems: Vec<String>,
-    /// My connection to it, where people connect to it.
+    /// The caller's own connection to the server; absent if people do not connect to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     connection: Option<ServerConnection>,
 }
@@ -98,52 +102,55 @@ impl From<ServerReport> for Server {
     }
 }
 
-/// All servers that the caller sees.
+/// The servers that the caller sees.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerList {
+    /// The servers.
     pub(super) items: Vec<Server>,
-    /// What is wrong with `mcp-config.json`; for installation admins.
+    /// The problems of `mcp-config.json`, for installation admins; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) problems: Vec<String>,
-    /// What I may add.
+    /// The servers that the caller may add.
     pub(super) may_add: MayAdd,
 }
 
-/// The transports of which the caller may add servers, by for whom.
+/// The transports of the servers that the caller may add, by scope.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct MayAdd {
-    /// For all tenants.
+    /// The transports of servers for all tenants.
     #[schema(value_type = Vec<word_list::ServerTransport>)]
     pub(super) installation: Vec<&'static str>,
-    /// For everybody in the caller's tenant.
+    /// The transports of servers for everybody in the caller's tenant.
     #[schema(value_type = Vec<word_list::ServerTransport>)]
     pub(super) tenant: Vec<&'static str>,
-    /// For the caller alone.
+    /// The transports of servers for the caller alone.
     #[schema(value_type = Vec<word_list::ServerTransport>)]
     pub(super) person: Vec<&'static str>,
 }
 
-/// A server to add or to try.
+/// A server to add or to test.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct AddServerRequest {
-    /// 1 to 64 letters, digits, `_` and `-`; not needed for a trial. `add`, `health` and `test` have a meaning
-    /// of their own. The bounds stand in words here, because all problems of an entry are told together.
+    /// 1 to 64 letters, digits, `_` and `-`; not needed for a test. `add`, `health`, `package` and `test` are
+    /// reserved. The schema does not state these limits, because all problems of an entry are reported
+    /// together.
     name: Option<String>,
-    /// See docs/mcp-servers.md.
+    /// The server's entry; see docs/mcp-servers.md.
     #[schema(value_type = Object)]
     config: Option<Value>,
-    /// What `${secret:NAME}` of the entry stand for; never given back.
+    /// The values of the `${secret:NAME}` placeholders in the entry, by name. They are never returned.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, String>)]
     secrets: BTreeMap<String, SecretString>,
-    /// For whom: `installation` (all tenants), `tenant` or `person` (the caller alone); without a word, the
-    /// widest that the caller may.
+    /// The people who get the server: `installation` (all tenants), `tenant`, or `person` (the caller alone);
+    /// if absent, the widest scope that the caller may choose.
     scope: Option<Scope>,
 }
 
+/// The people who get a new server.
 #[derive(Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Scope {
@@ -180,68 +187,76 @@ impl AddServerRequest {
     }
 }
 
-/// The name of the new server.
+/// The new server.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct AddServerResponse {
+    /// The server's name.
     pub(super) name: String,
 }
 
 /// The server that was removed.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct RemoveServerResponse {
-    /// Always true: what was not removed is an error.
+    /// Always true; a failure is an error response.
     pub(super) ok: bool,
-    /// Its name, which is free now.
+    /// The server's name, which is free now.
     pub(super) name: String,
 }
 
-/// The value of a secret.
+/// The new value of a secret.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct SecretRequest {
-    /// Kept sealed, used only for this server, never given back.
+    /// The value. It is stored sealed, used only for this server, and never returned.
     #[schema(value_type = String, required, min_length = 1, max_length = 16_384)]
     pub(super) value: Option<SecretString>,
 }
 
-/// How a trial went.
+/// The result of a server's test.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct TestServerResponse {
-    /// Whether it offers tools now.
+    /// True if the server started and listed its tools.
     ok: bool,
-    /// The phases that were reached, in order.
+    /// The phases that ran, in order.
     phases: Vec<TestPhase>,
-    /// What it offers.
+    /// The tools that the server offers; empty if the test failed.
     tools: Vec<TestTool>,
-    /// Its last lines on stderr, without its secrets.
+    /// The last lines of the server's stderr, without its secrets.
     stderr: Vec<String>,
-    /// Why it failed.
+    /// The reason the test failed; absent if it succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
-    /// The likely reason, and what helps.
+    /// The likely cause of the failure, and the remedy; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'static str>,
 }
 
+/// A phase of a server's test.
 #[derive(Serialize, ToSchema)]
 struct TestPhase {
-    /// Which it is.
+    /// The phase.
     #[schema(value_type = word_list::TestPhaseName)]
     name: &'static str,
-    /// Milliseconds.
+    /// The duration of the phase in milliseconds.
     ms: u64,
+    /// True if the phase succeeded.
     ok: bool,
+    /// The error; absent if the phase succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
+/// A tool that a tested server offers.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TestTool {
+    /// The tool's name.
     name: String,
+    /// The tool's description.
     description: String,
-    /// Whether it works only as a task, which its server does not declare: it is not offered to models.
+    /// True if the tool works only as a task, which its server does not support. Such a tool is not offered
+    /// to models.
     needs_tasks: bool,
-    /// Whether only views may call it: it is not offered to models.
+    /// True if only views may call the tool. Such a tool is not offered to models.
     app_only: bool,
 }
 
@@ -273,12 +288,16 @@ impl From<TestReport> for TestServerResponse {
 /// The last lines of a server's stderr.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct ServerLogs {
+    /// The lines.
     lines: Vec<ServerLog>,
 }
 
+/// A line of a server's stderr.
 #[derive(Serialize, ToSchema)]
 struct ServerLog {
+    /// When the line was written (RFC 3339).
     at: String,
+    /// The line.
     text: String,
 }
 
@@ -294,27 +313,35 @@ impl From<Vec<LogLine>> for ServerLogs {
     }
 }
 
-/// How all servers are, from their use and from the monitor.
+/// The health of all servers, from their use and from the monitor.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct McpHealth {
-    /// How many there are of each state, and `total`.
+    /// The number of servers by status, and of all servers as `total`.
     pub(super) summary: BTreeMap<&'static str, usize>,
+    /// The health of each server.
     pub(super) mcps: Vec<ServerHealth>,
 }
 
-/// How one server is.
+/// The health of one server.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerHealth {
+    /// The server's name.
     name: String,
-    /// How it is.
+    /// The server's status.
     #[schema(value_type = word_list::ServerStatus)]
     pub(super) status: &'static str,
+    /// When the server was last checked or used (RFC 3339); `null` if never.
     last_check: Option<String>,
+    /// When a check or use last succeeded (RFC 3339); `null` if never.
     last_success: Option<String>,
+    /// The number of consecutive failures.
     consecutive_failures: u32,
+    /// The latency of the last answer in milliseconds; `null` if there was none.
     latency_ms: Option<u64>,
+    /// The number of tools that the server offers; `null` until its tools were listed.
     tool_count: Option<usize>,
+    /// The last error, without secrets; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

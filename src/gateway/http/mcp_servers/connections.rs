@@ -28,24 +28,25 @@ const PAGE: &str = "connected";
 /// The longest query of the callback, in bytes.
 const MAX_QUERY: usize = 16 * 1024;
 
-/// My connection to a server.
+/// The caller's connection to a server.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerConnection {
-    /// The server.
+    /// The server's name.
     name: String,
-    /// Whether I am connected; `needed` = a call of mine met that the server wants me.
+    /// The state of the connection; `needed` if a call of the caller found that the server requires the
+    /// caller to connect, or to allow more.
     #[schema(value_type = word_list::ConnectionState)]
     state: &'static str,
-    /// Since when I am connected.
+    /// When the caller connected (RFC 3339); absent if the caller is not connected.
     #[serde(skip_serializing_if = "Option::is_none")]
     connected_at: Option<String>,
-    /// Since when the server wants me.
+    /// When the server began to require the caller (RFC 3339); absent if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     needed_since: Option<String>,
-    /// What I allowed.
+    /// The scopes that the caller allowed.
     scopes: Vec<String>,
-    /// What the server wants beside that, where it says so.
+    /// The further scopes that the server requires, if it names them.
     wants: Vec<String>,
 }
 
@@ -62,56 +63,62 @@ impl From<ConnectionReport> for ServerConnection {
     }
 }
 
-/// My connections.
+/// The caller's connections to servers.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct ServerConnections {
+    /// The connections.
     items: Vec<ServerConnection>,
 }
 
-/// Where I come back to.
+/// The page to which the caller returns.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ConnectServerRequest {
-    /// A path of this page, such as that of the session; `/` without one.
+    /// A path of Sepal's page, such as that of the session; `/` if absent.
     #[schema(max_length = 512, pattern = "^/")]
     return_to: Option<String>,
 }
 
-/// Where I allow it.
+/// The page on which the caller allows the connection.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct ConnectServerResponse {
-    /// The address to open: it is the authorisation server's.
+    /// The address to open, at the authorisation server.
     url: String,
 }
 
-/// What I came back with, as it stands in the address.
+/// The answer of the authorisation server, as its parameters stand in the address to which the caller was
+/// sent back.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct FinishConnectionRequest {
-    /// Names what I began.
+    /// The OAuth `state`, which identifies the connection that the caller began.
     #[schema(value_type = String, required, nullable = false, max_length = 128)]
     state: Option<SecretString>,
-    /// The last part of the address that I came back to, behind `callback/`.
+    /// The last segment of the callback's address, after `callback/`; absent or empty if there is none.
     #[schema(max_length = 64)]
     at: Option<String>,
+    /// The authorisation code; absent if the authorisation server reports an error.
     #[schema(value_type = Option<String>)]
     code: Option<SecretString>,
-    /// Who answers (RFC 9207).
+    /// The issuer that answers (RFC 9207); absent if the answer does not name it.
     iss: Option<String>,
+    /// The error code of the authorisation server; absent if it allowed the connection.
     error: Option<String>,
+    /// The authorisation server's description of the error.
     error_description: Option<String>,
 }
 
-/// I am connected.
+/// The new connection.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct FinishConnectionResponse {
-    /// The server.
+    /// The server's name.
     name: String,
-    /// The path of this page that I began at.
+    /// The path of Sepal's page from which the caller began.
     return_to: String,
 }
 
-/// My connections to MCP servers, and those that want me to connect.
+/// Lists the caller's connections to MCP servers, including those that servers require and the caller has not
+/// made.
 #[utoipa::path(get, path = "/api/mcp/oauth/connections", tag = "mcp", responses(
     (status = 200, body = ServerConnections), (status = 401, body = Problem),
 ))]
@@ -125,8 +132,10 @@ pub(in crate::gateway) async fn list_mcp_connections(
     }))
 }
 
-/// Begins to connect me to a remote server: the answer is the address where I allow it. I have ten
-/// minutes.
+/// Begins to connect the caller to a remote server, and returns the address at which the caller allows the
+/// connection.
+///
+/// The caller has ten minutes to allow it.
 #[utoipa::path(post, path = "/api/mcp/{name}/connect", tag = "mcp", params(("name" = String, Path)),
     request_body = ConnectServerRequest, responses(
     (status = 200, body = ConnectServerResponse), (status = 400, body = Problem),
@@ -149,8 +158,10 @@ pub(in crate::gateway) async fn connect_mcp_server(
     }))
 }
 
-/// Where authorisation servers send people back to. It changes nothing: it leads to our page, which
-/// takes what stands behind the `#`, and sends it by POST.
+/// Receives people whom an authorisation server sends back.
+///
+/// The operation changes nothing: it redirects to Sepal's page, which reads the parameters behind the `#` and
+/// sends them by POST.
 #[utoipa::path(get, path = "/api/mcp/oauth/callback", tag = "mcp", security(()), responses(
     (status = 303, description = "Our page."), (status = 400, body = Problem),
 ))]
@@ -161,7 +172,10 @@ pub(in crate::gateway) async fn return_from_authorization(
     lead_to_page(&state, "", query)
 }
 
-/// The same for one issuer alone: its part of the address goes with the answer.
+/// Receives people whom the authorisation server of one issuer sends back.
+///
+/// The operation changes nothing: it redirects to Sepal's page, and adds the issuer's segment of the address
+/// to the parameters.
 #[utoipa::path(get, path = "/api/mcp/oauth/callback/{issuer}", tag = "mcp", security(()),
     params(("issuer" = String, Path)), responses(
     (status = 303, description = "Our page."), (status = 400, body = Problem),
@@ -198,7 +212,9 @@ fn lead_to_page(
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-/// Finishes connecting me, with what I came back with. It counts once, and only for who began it.
+/// Finishes a connection of the caller with the answer of the authorisation server.
+///
+/// The answer works once, and only for the person who began the connection.
 #[utoipa::path(post, path = "/api/mcp/oauth/callback", tag = "mcp",
     request_body = FinishConnectionRequest, responses(
     (status = 200, body = FinishConnectionResponse), (status = 400, body = Problem),
@@ -223,7 +239,8 @@ pub(in crate::gateway) async fn finish_mcp_connection(
     Ok(Json(FinishConnectionResponse { name, return_to }))
 }
 
-/// Ends my connection to a server: its tokens are given back and forgotten.
+/// Ends the caller's connection to a server. Its tokens are revoked if the authorisation server supports
+/// that, and deleted.
 #[utoipa::path(delete, path = "/api/mcp/{name}/connect", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 204), (status = 400, body = Problem), (status = 401, body = Problem),
@@ -242,7 +259,8 @@ pub(in crate::gateway) async fn disconnect_mcp_server(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// I do not connect to a server now that wants me to: calls of mine that wait for it end.
+/// Notes that the caller does not connect now to a server that requires it: the caller's calls that wait for
+/// the connection end.
 #[utoipa::path(post, path = "/api/mcp/{name}/connect/dismiss", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 204), (status = 400, body = Problem), (status = 401, body = Problem),
@@ -261,7 +279,8 @@ pub(in crate::gateway) async fn dismiss_mcp_connection(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who we are to authorisation servers that read it from our address, where that is over https.
+/// Returns the OAuth client metadata of this installation, for authorisation servers that read it from our
+/// address. It exists only if the public address is https.
 #[utoipa::path(get, path = "/api/mcp/oauth/client", tag = "mcp", security(()), responses(
     (status = 200, body = Object), (status = 404, body = Problem),
 ))]
@@ -272,7 +291,7 @@ pub(in crate::gateway) async fn read_mcp_client(
     client_document(own_address(&state, &parts)?)
 }
 
-/// The same for one issuer alone.
+/// Returns the OAuth client metadata for one issuer. It exists only if the public address is https.
 #[utoipa::path(get, path = "/api/mcp/oauth/client/{issuer}", tag = "mcp", security(()),
     params(("issuer" = String, Path)), responses(
     (status = 200, body = Object), (status = 404, body = Problem),

@@ -13,7 +13,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::servers::{HealthStep, Status};
 
-/// The state of all MCP servers, and how many there are of each.
+/// Returns the health of all MCP servers, and the number of servers by status.
 #[utoipa::path(get, path = "/api/mcp/health", tag = "mcp", responses(
     (status = 200, body = McpHealth), (status = 401, body = Problem),
 ))]
@@ -34,30 +34,33 @@ pub(in crate::gateway) async fn read_mcp_health(
     Ok(Json(McpHealth { summary, mcps }))
 }
 
-/// How one server is, and was.
+/// The health of a server now and in the last 24 hours.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerDay {
     #[serde(flatten)]
     now: ServerHealth,
-    /// How long each step is, in seconds.
+    /// The length of each step in seconds.
     step_seconds: i64,
-    /// The steps of the last 24 hours in which it was used or looked at, oldest first.
+    /// The steps of the last 24 hours in which the server was used or checked, oldest first.
     steps: Vec<ServerStep>,
 }
 
+/// A step of a server's history.
 #[derive(Serialize, ToSchema)]
 struct ServerStep {
-    /// When it began.
+    /// When the step began (RFC 3339).
     from: String,
-    /// How often the server answered.
+    /// The number of times that the server answered well.
     well: u32,
-    /// How often it did not, or not well.
+    /// The number of times that the server did not answer, or answered badly.
     badly: u32,
 }
 
-/// How one server is, and what was seen of it in the last 24 hours: by this gateway, since it
-/// started, in uses by the caller's tenant, in tests and in looks of the installation.
+/// Returns the health of one server now and in the last 24 hours.
+///
+/// The history contains what this gateway saw since it started: uses by the caller's tenant, tests, and
+/// checks by the installation.
 #[utoipa::path(get, path = "/api/mcp/{name}/health", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = ServerDay), (status = 401, body = Problem), (status = 404, body = Problem),
 ))]

@@ -9,30 +9,30 @@ use crate::servers::ToolChangeReport;
 /// The definitions of a tool that a tenant was offered.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct ToolHistory {
-    /// Newest first.
+    /// The definitions, newest first.
     items: Vec<ToolVersionItem>,
 }
 
-/// One definition.
+/// One definition of a tool.
 #[derive(Serialize, ToSchema)]
 struct ToolVersionItem {
-    /// Names the definition.
+    /// The hash of the definition.
     hash: String,
-    /// When it was first seen.
+    /// When the definition was first seen (RFC 3339).
     since: String,
-    /// What is other than in the definition before; empty for the first that is kept.
+    /// The differences from the previous definition; empty for the oldest one that is kept.
     changes: Vec<DefinitionChangeItem>,
 }
 
-/// One part of a definition that was changed.
+/// A part of a definition that changed.
 #[derive(Serialize, ToSchema)]
 struct DefinitionChangeItem {
-    /// Where it is in the definition, as a JSON pointer.
+    /// The position in the definition, as a JSON pointer.
     path: String,
-    /// What was there; nothing where it is new.
+    /// The previous value; absent if the part is new.
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<Value>,
-    /// What is there; nothing where it was removed.
+    /// The new value; absent if the part was removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<Value>,
 }

@@ -13,21 +13,22 @@ use crate::gateway::extract::{Body, required};
 use crate::gateway::word_list;
 use crate::servers::{InstallationReport, PackageAdministration, PackagePreview, ToolChanges};
 
-/// A package that is asked for.
+/// The package that an entry requests.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Package {
-    /// Where it comes from.
+    /// The registry of the package.
     #[schema(value_type = word_list::PackageRegistryName)]
     registry: &'static str,
+    /// The package's name.
     name: String,
-    /// As the entry asks for it; without, the newest.
+    /// The requested version, range or tag; absent if the newest version is requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// More packages beside it.
+    /// The additional packages; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     with: Vec<String>,
-    /// Whether install scripts may run.
+    /// True if install scripts may run.
     allow_scripts: bool,
 }
 
@@ -43,19 +44,19 @@ impl From<PackageSpec> for Package {
     }
 }
 
-/// Why something is not installed.
+/// The reason a package is not installed.
 #[derive(Serialize, ToSchema)]
 struct Failure {
-    /// The likely reason.
+    /// The kind of problem.
     #[schema(value_type = word_list::InstallProblemName)]
     reason: InstallProblem,
-    /// What went wrong.
+    /// The error, for people.
     text: String,
-    /// What helps.
+    /// The remedy, for people.
     remedy: &'static str,
 }
 
-/// An entry whose package a person wants to know about.
+/// An entry whose package is previewed.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct PackageRequest {
     /// The entry; see docs/mcp-servers.md.
@@ -63,19 +64,19 @@ pub(in crate::gateway) struct PackageRequest {
     config: Option<Value>,
 }
 
-/// What an entry would install.
+/// The package that an entry would install.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct PackageResponse {
-    /// Null if it starts no package.
+    /// The requested package; `null` if the entry starts no package.
     package: Option<Package>,
-    /// The version that would be taken, where the registry tells.
+    /// The version that would be installed; absent if the registry does not name it.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// What its author says that it is.
+    /// The author's description of the package; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<String>,
-    /// Why it could not be installed.
+    /// The reason the package could not be installed; absent if it could.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
 }
@@ -103,17 +104,17 @@ impl From<Option<PackagePreview>> for PackageResponse {
     }
 }
 
-/// What is installed.
+/// An installed package.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Installed {
-    /// Exactly.
+    /// The exact version.
     version: String,
-    /// The hash of all that was installed.
+    /// The digest of everything that was installed.
     content: String,
-    /// How many packages that are.
+    /// The number of installed packages.
     packages: u32,
-    /// Packages whose install scripts did not run.
+    /// The packages whose install scripts did not run.
     skipped_scripts: Vec<String>,
 }
 
@@ -132,11 +133,14 @@ impl From<InstalledPackage> for Installed {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct Phase {
+    /// The step.
     #[schema(value_type = word_list::InstallStateName)]
     name: &'static str,
+    /// When the step began (RFC 3339).
     began_at: String,
-    /// Milliseconds; null while it goes on.
+    /// The duration of the step in milliseconds; `null` while it runs.
     ms: Option<u64>,
+    /// The error; absent if the step did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
@@ -152,12 +156,14 @@ impl From<InstallPhase> for Phase {
     }
 }
 
-/// A tool as a version defines it.
+/// A tool as a version of a package defines it.
 #[derive(Serialize, ToSchema)]
 struct DefinedTool {
+    /// The tool's name.
     name: String,
+    /// The tool's description.
     description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     schema: Value,
 }
 
@@ -171,23 +177,25 @@ impl From<Tool> for DefinedTool {
     }
 }
 
-/// A tool that a newer version defines otherwise.
+/// A tool whose definition differs in a newer version.
 #[derive(Serialize, ToSchema)]
 struct ChangedTool {
+    /// The definition in the version in use.
     before: DefinedTool,
+    /// The definition in the newer version.
     after: DefinedTool,
 }
 
-/// A newer version beside the one that is used.
+/// A newer version, installed beside the version in use.
 #[derive(Serialize, ToSchema)]
 struct Newer {
     #[serde(flatten)]
     package: Installed,
-    /// Tools that only the newer version has.
+    /// The tools that only the newer version has.
     added: Vec<DefinedTool>,
-    /// Tools that only the used version has.
+    /// The tools that only the version in use has.
     removed: Vec<DefinedTool>,
-    /// Tools that both have, with other definitions.
+    /// The tools that both versions have, with different definitions.
     changed: Vec<ChangedTool>,
 }
 
@@ -209,23 +217,26 @@ impl Newer {
     }
 }
 
-/// How far a server's package is.
+/// The installation of a server's package.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct InstallationResponse {
+    /// The state of the installation.
     #[schema(value_type = word_list::InstallStateName)]
     state: &'static str,
+    /// The package that the server's entry requests.
     package: Package,
-    /// What sessions use.
+    /// The installation that sessions use; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     installed: Option<Installed>,
-    /// A newer version that nobody uses yet.
+    /// A newer version that waits for an admin's decision; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     newer: Option<Newer>,
+    /// The steps of the installation.
     phases: Vec<Phase>,
-    /// The last lines of the installer, for admins.
+    /// The last lines of the installer's output, for callers who manage the server; empty for others.
     log: Vec<String>,
-    /// Why the last installation failed.
+    /// The reason the last installation failed; absent if it did not fail.
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
 }
@@ -255,15 +266,18 @@ impl From<InstallationReport> for InstallationResponse {
     }
 }
 
-/// The version that an admin looked at.
+/// The newer version that an admin reviewed.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct AcceptRequest {
-    /// The `content` of `newer` as it was shown.
+    /// The `content` of `newer`, as it was shown.
     #[schema(value_type = String, required)]
     content: Option<String>,
 }
 
-/// What an entry that is not stored would install, as the registry tells it now; for admins.
+/// Previews the package that an entry would install, from the current data of the registry. The entry is not
+/// stored.
+///
+/// Only for callers who may add servers; a bundle is previewed only for admins.
 #[utoipa::path(post, path = "/api/mcp/package", tag = "mcp", request_body = PackageRequest, responses(
     (status = 200, body = PackageResponse), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem),
@@ -280,7 +294,7 @@ pub(in crate::gateway) async fn preview_mcp_package(
     Ok(Json(packages.preview(&config).await?.into()))
 }
 
-/// How far the package of a server is.
+/// Returns the state of the installation of a server's package.
 #[utoipa::path(get, path = "/api/mcp/{name}/installation", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 200, body = InstallationResponse), (status = 401, body = Problem),
@@ -295,7 +309,7 @@ pub(in crate::gateway) async fn read_mcp_installation(
     Ok(Json(packages.report(&name).await?.into()))
 }
 
-/// Installs once more what could not be installed.
+/// Repeats a failed installation. If a version is installed, looks for a newer one instead.
 #[utoipa::path(post, path = "/api/mcp/{name}/installation", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 200, body = InstallationResponse), (status = 401, body = Problem),
@@ -310,7 +324,7 @@ pub(in crate::gateway) async fn retry_mcp_installation(
     Ok(Json(packages.retry(&name).await?.into()))
 }
 
-/// Stops an installation.
+/// Cancels a running installation.
 #[utoipa::path(delete, path = "/api/mcp/{name}/installation", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 200, body = InstallationResponse), (status = 401, body = Problem),
@@ -325,8 +339,10 @@ pub(in crate::gateway) async fn cancel_mcp_installation(
     Ok(Json(packages.cancel(&name).await?.into()))
 }
 
-/// Looks for a newer version: it is installed beside the one that is used, and its tools are listed.
-/// Nobody uses it until an admin says so.
+/// Looks for a newer version of a server's package.
+///
+/// A newer version is installed beside the version in use, and its tools are listed. Sessions use it only
+/// after it is accepted.
 #[utoipa::path(post, path = "/api/mcp/{name}/installation/check", tag = "mcp",
     params(("name" = String, Path)), responses(
     (status = 200, body = InstallationResponse), (status = 401, body = Problem),
@@ -341,7 +357,7 @@ pub(in crate::gateway) async fn check_mcp_installation(
     Ok(Json(packages.check(&name).await?.into()))
 }
 
-/// Takes the newer version that was shown; its tools count as accepted as they were shown.
+/// Puts the newer version that was shown into use. Its tools count as accepted as they were shown.
 #[utoipa::path(post, path = "/api/mcp/{name}/installation/accept", tag = "mcp",
     params(("name" = String, Path)), request_body = AcceptRequest, responses(
     (status = 200, body = InstallationResponse), (status = 400, body = Problem),

@@ -11,7 +11,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 
-/// One MCP server.
+/// Returns one MCP server.
 #[utoipa::path(get, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = Server), (status = 401, body = Problem), (status = 404, body = Problem),
 ))]
@@ -25,8 +25,10 @@ pub(in crate::gateway) async fn read_mcp_server(
     ))
 }
 
-/// Changes the entry of a server: a JSON merge patch of its fields. `null` removes one; `••••`
-/// keeps a value that was shown so. Open sessions see it at their next model request.
+/// Changes the entry of a server by a JSON merge patch of its fields.
+///
+/// `null` removes a field; `••••` keeps a value that was shown masked. Open sessions use the change from
+/// their next model request on.
 #[utoipa::path(patch, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)),
     request_body = Object, responses(
     (status = 200, body = Server), (status = 400, body = Problem), (status = 401, body = Problem),
@@ -48,8 +50,8 @@ pub(in crate::gateway) async fn change_mcp_server(
     ))
 }
 
-/// Removes a server with its secrets and everything that was decided about its tools. Its connections
-/// end in open sessions.
+/// Removes a server with its secrets and all decisions about its tools. Open sessions lose their connections
+/// to it.
 #[utoipa::path(delete, path = "/api/mcp/{name}", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = RemoveServerResponse), (status = 401, body = Problem), (status = 403, body = Problem),
     (status = 404, body = Problem), (status = 409, body = Problem),
@@ -63,8 +65,9 @@ pub(in crate::gateway) async fn delete_mcp_server(
     Ok(Json(RemoveServerResponse { ok: true, name }))
 }
 
-/// Sets what `${secret:NAME}` of a server's entry stands for. It is kept sealed and never given
-/// back; connections with the old value are made anew.
+/// Sets the value of `${secret:NAME}` in a server's entry.
+///
+/// The value is stored sealed and never returned. Connections that use the old value are replaced.
 #[utoipa::path(put, path = "/api/mcp/{name}/secrets/{secret}", tag = "mcp",
     params(("name" = String, Path), ("secret" = String, Path)), request_body = SecretRequest,
     responses(
@@ -89,7 +92,7 @@ pub(in crate::gateway) async fn set_mcp_secret(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Removes a secret.
+/// Removes a secret of a server.
 #[utoipa::path(delete, path = "/api/mcp/{name}/secrets/{secret}", tag = "mcp",
     params(("name" = String, Path), ("secret" = String, Path)), responses(
     (status = 204), (status = 401, body = Problem), (status = 403, body = Problem),
@@ -109,7 +112,8 @@ pub(in crate::gateway) async fn delete_mcp_secret(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The last lines that a server wrote to stderr in sessions of the caller's tenant; for its admins.
+/// Returns the last lines that a server wrote to stderr in sessions of the caller's tenant. Only for the
+/// server's admins.
 #[utoipa::path(get, path = "/api/mcp/{name}/logs", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = ServerLogs), (status = 401, body = Problem), (status = 403, body = Problem),
     (status = 404, body = Problem),

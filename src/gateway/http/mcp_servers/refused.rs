@@ -9,17 +9,18 @@ use crate::domain::RefusedHost;
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerRefusedHost {
-    /// As it was asked for.
+    /// The host, as it was requested.
     host: String,
+    /// The port.
     port: u16,
-    /// What the entry's `network` has to name for it to be reached; absent where nothing there helps.
+    /// The item that the entry's `network` needs to allow the host; absent if no item would help.
     #[serde(skip_serializing_if = "Option::is_none")]
     entry: Option<String>,
-    /// Why, in words.
+    /// The reason, for people.
     reason: String,
-    /// When it was refused last (RFC 3339).
+    /// When the host was last refused (RFC 3339).
     at: String,
-    /// How often since this gateway started.
+    /// The number of refusals since this gateway started.
     count: u64,
 }
 

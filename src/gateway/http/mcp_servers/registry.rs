@@ -11,7 +11,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
 use crate::servers::ServerAudience;
 
-/// The MCP servers that the caller's sessions are offered.
+/// Lists the MCP servers that the caller's sessions are offered.
 #[utoipa::path(get, path = "/api/mcp", tag = "mcp", responses(
     (status = 200, body = ServerList), (status = 401, body = Problem),
 ))]
@@ -41,8 +41,10 @@ pub(in crate::gateway) async fn list_mcp_servers(
     }))
 }
 
-/// Adds a server: for all tenants by an installation admin, for everybody in a tenant by an admin of it, or
-/// for the caller alone (`scope`).
+/// Adds a server.
+///
+/// Installation admins may add it for all tenants, tenant admins for everybody in their tenant, and people
+/// for themselves alone (`scope`).
 #[utoipa::path(post, path = "/api/mcp/add", tag = "mcp", request_body = AddServerRequest, responses(
     (status = 201, body = AddServerResponse), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem), (status = 409, body = Problem),

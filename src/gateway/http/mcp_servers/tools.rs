@@ -16,44 +16,48 @@ use crate::gateway::word_list;
 use crate::servers::{ToolChange, ToolReport};
 use crate::session::PolicyEffect;
 
-/// A tool as people see it.
+/// A tool of a server.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerTool {
-    /// The server's own name for it.
+    /// The tool's name at its server.
     name: String,
-    /// The name that the model uses.
+    /// The name that models use; the name at the server if models are not offered the tool.
     model_name: String,
+    /// The tool's name for people; absent if the server gives none.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// As the model reads it.
+    /// The description, as models read it.
     description: String,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     schema: Value,
-    /// Claims of the server.
+    /// The server's claims about the tool.
     #[schema(value_type = Object)]
     annotations: ToolAnnotations,
-    /// Names this definition, for a decision about it.
+    /// The hash of this definition, to send with a decision about it.
     hash: String,
-    /// Whether the model is told of it.
+    /// True if the tool is enabled.
     enabled: bool,
-    /// Whether it works only as a task: then the model is not told of it, enabled or not.
+    /// True if the tool works only as a task, which its server does not support. Such a tool is not offered
+    /// to models, even if enabled.
     needs_tasks: bool,
-    /// Whether only views may call it: then the model is not told of it either.
+    /// True if only views may call the tool. Such a tool is not offered to models, even if enabled.
     app_only: bool,
-    /// The address of its view at the server, `ui://…`.
+    /// The address of the tool's view at the server (`ui://…`); absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     view: Option<String>,
-    /// What is done with its calls.
+    /// The effect on calls of the tool.
     #[schema(value_type = word_list::ToolEffect)]
     effect: PolicyEffect,
-    /// Since when it is another than the one that the tenant said yes to.
+    /// Present if the definition differs from the one that the tenant accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     drift: Option<Drift>,
 }
 
+/// A tool's difference from the definition that the tenant accepted.
 #[derive(Serialize, ToSchema)]
 struct Drift {
+    /// When the definition was first seen to differ (RFC 3339).
     since: String,
 }
 
@@ -82,18 +86,20 @@ impl From<ToolReport> for ServerTool {
 /// The tools of a server.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct ServerTools {
+    /// The tools.
     items: Vec<ServerTool>,
 }
 
-/// What is decided about a tool; what is left out stays.
+/// A decision about a tool; absent fields stay unchanged.
 #[derive(Deserialize, ToSchema)]
 pub(in crate::gateway) struct ToolRequest {
+    /// True to enable the tool, false to disable it.
     enabled: Option<bool>,
-    /// `ask`, `allow` or `deny`.
+    /// The effect on calls of the tool: `ask`, `allow` or `deny`.
     #[schema(value_type = Option<String>, pattern = "^(ask|allow|deny)$")]
     effect: Option<PolicyEffect>,
-    /// The `hash` of the definition that was read. It is needed to let a tool run or ask whose
-    /// definition has changed; where it is given, it has to be that of now.
+    /// The `hash` of the definition that was read; if given, it has to be the current one. It is required for
+    /// the effects `ask` and `allow` if the definition has changed.
     hash: Option<String>,
 }
 
@@ -107,7 +113,7 @@ impl From<ToolRequest> for ToolChange {
     }
 }
 
-/// What a server offers, and what was decided about it.
+/// Lists the tools of a server, with the tenant's decisions about them.
 #[utoipa::path(get, path = "/api/mcp/{name}/tools", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = ServerTools), (status = 401, body = Problem), (status = 404, body = Problem),
 ))]
@@ -122,9 +128,10 @@ pub(in crate::gateway) async fn list_mcp_tools(
     }))
 }
 
-/// Decides about a tool for the caller's tenant. An `effect` says yes to the tool's definition, so that
-/// a changed one counts as known again; `hash` names the definition that was read. `enabled` alone says
-/// nothing about it.
+/// Decides about a tool for the caller's tenant.
+///
+/// An `effect` also accepts the tool's definition, so that a changed definition counts as known again; `hash`
+/// names the definition that was read. `enabled` alone accepts nothing.
 #[utoipa::path(put, path = "/api/mcp/{name}/tools/{tool}", tag = "mcp",
     params(("name" = String, Path), ("tool" = String, Path)), request_body = ToolRequest, responses(
     (status = 200, body = ServerTool), (status = 400, body = Problem), (status = 401, body = Problem),
@@ -148,8 +155,8 @@ pub(in crate::gateway) async fn set_mcp_tool(
     Ok(Json(tool.into()))
 }
 
-/// The definitions of a tool that the caller's tenant was offered, newest first: when each was first seen,
-/// and what was changed from the one before. The newest 20 are kept.
+/// Lists the definitions of a tool that the caller's tenant was offered, newest first: when each was first
+/// seen, and how it differs from the previous one. The newest 20 are kept.
 #[utoipa::path(get, path = "/api/mcp/{name}/tools/{tool}/history", tag = "mcp",
     params(("name" = String, Path), ("tool" = String, Path)), responses(
     (status = 200, body = ToolHistory), (status = 401, body = Problem), (status = 404, body = Problem),

@@ -11,7 +11,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
 
-/// Starts a stored server in a place that is thrown away afterwards.
+/// Tests a stored server by starting it in a temporary place, which is deleted afterwards.
 #[utoipa::path(post, path = "/api/mcp/{name}/test", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = TestServerResponse), (status = 401, body = Problem),
     (status = 403, body = Problem), (status = 404, body = Problem),
@@ -26,7 +26,7 @@ pub(in crate::gateway) async fn test_mcp_server(
     ))
 }
 
-/// The same for an entry that is not stored.
+/// Tests a server entry that is not stored, by starting it in a temporary place, which is deleted afterwards.
 #[utoipa::path(post, path = "/api/mcp/test", tag = "mcp", request_body = AddServerRequest, responses(
     (status = 200, body = TestServerResponse), (status = 400, body = Problem),
     (status = 401, body = Problem), (status = 403, body = Problem),
@@ -42,17 +42,18 @@ pub(in crate::gateway) async fn test_new_mcp_server(
     ))
 }
 
-/// How a restart went.
+/// The result of a server's restart.
 #[derive(Serialize, ToSchema)]
 pub(in crate::gateway) struct RestartServerResponse {
-    /// How many running connections ended at the gateway that was asked.
+    /// The number of running connections that ended at the gateway that handled the request.
     ended: usize,
     #[serde(flatten)]
     start: TestServerResponse,
 }
 
-/// Ends the connections that sessions of the caller's tenant have to a server, and lists it
-/// anew; other gateways are told to do the same. A call that runs fails; the next one starts the server afresh.
+/// Ends the connections that sessions of the caller's tenant have to a server, and lists its tools again.
+///
+/// Other gateways are told to do the same. A running call fails; the next call starts the server again.
 #[utoipa::path(post, path = "/api/mcp/{name}/restart", tag = "mcp", params(("name" = String, Path)), responses(
     (status = 200, body = RestartServerResponse), (status = 401, body = Problem),
     (status = 403, body = Problem), (status = 404, body = Problem),

@@ -11,29 +11,30 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 use crate::gateway::word_list;
 
-/// What leaves the context of a session where earlier turns do not fit, unless it chose another way.
+/// The compaction strategies for sessions that chose none themselves. Compaction makes room in a session's
+/// context when earlier turns do not fit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CompactionDefaults {
-    /// What holds: the first that suffices.
+    /// The strategies in force, in order: the first one that makes enough room is used.
     #[schema(value_type = Vec<word_list::Compaction>)]
     strategies: Vec<&'static str>,
-    /// What my tenant's admins said.
+    /// The strategies that the tenant's admins set; `null` if they set none.
     #[schema(value_type = Option<Vec<word_list::Compaction>>)]
     tenant: Option<Vec<&'static str>>,
-    /// What the settings say.
+    /// The strategies of the settings.
     #[schema(value_type = Vec<word_list::Compaction>)]
     settings: Vec<&'static str>,
 }
 
-/// What is to leave the contexts of a tenant's sessions.
+/// The compaction strategies to set for the tenant's sessions.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct SetCompactionRequest {
-    /// The first that suffices; `none` only by itself.
+    /// The strategies, in order: the first one that makes enough room is used. `none` is allowed only alone.
     #[schema(required, nullable = false, value_type = Vec<word_list::Compaction>, min_items = 1)]
     strategies: Option<Vec<CompactionStrategy>>,
 }
 
-/// What makes room in the contexts of my tenant's sessions, and who said so.
+/// Returns the compaction strategies for sessions of the caller's tenant, and their source.
 #[utoipa::path(get, path = "/api/models/compaction", tag = "models", responses(
     (status = 200, body = CompactionDefaults), (status = 401, body = Problem),
 ))]
@@ -44,7 +45,7 @@ pub(super) async fn read_compaction(
     Json(in_force(&state, &caller))
 }
 
-/// Set it for my tenant, from the next model request on; takes an admin.
+/// Sets the compaction strategies of the caller's tenant, from the next model request on. Only for admins.
 #[utoipa::path(put, path = "/api/models/compaction", tag = "models",
     request_body = SetCompactionRequest,
     responses((status = 200, body = CompactionDefaults), (status = 400, body = Problem),
@@ -63,7 +64,7 @@ pub(super) async fn set_compaction(
     Ok(Json(in_force(&state, &caller)))
 }
 
-/// Take back what was set for my tenant; takes an admin.
+/// Removes the compaction strategies that were set for the caller's tenant. Only for admins.
 #[utoipa::path(delete, path = "/api/models/compaction", tag = "models", responses(
     (status = 200, body = CompactionDefaults), (status = 403, body = Problem),
 ))]

@@ -14,58 +14,60 @@ use crate::providers::{DefaultFor, Wanted};
 use crate::session::ModelChoice;
 use crate::tenancy::Clock;
 
-/// What new sessions of mine begin with.
+/// The model with which new sessions of the caller begin.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ModelDefaults {
-    /// The provider.
+    /// The provider's name.
     provider: String,
-    /// The model.
+    /// The model's name at the provider.
     model: String,
-    /// Who said so: `own`, `tenant`, `installation`, or `settings` where nobody did or what they said
-    /// cannot answer.
+    /// The level that chose the model: `own`, `tenant` or `installation`; `settings` if no level chose one,
+    /// or if the chosen model cannot answer.
     #[schema(value_type = word_list::ModelDefaultSource)]
     source: &'static str,
-    /// What I chose for mine.
+    /// The caller's choice for their own sessions; `null` if there is none.
     own: Option<DefaultModel>,
-    /// What my tenant's admins chose.
+    /// The choice of the tenant's admins; `null` if there is none.
     tenant: Option<DefaultModel>,
-    /// What was chosen for everybody.
+    /// The choice for all tenants; `null` if there is none.
     installation: Option<DefaultModel>,
 }
 
 /// A provider's model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct DefaultModel {
-    /// The provider.
+    /// The provider's name.
     provider: String,
-    /// The model.
+    /// The model's name at the provider.
     model: String,
 }
 
-/// What new sessions are to begin with.
+/// The model with which new sessions are to begin.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct SetModelDefaultRequest {
     /// The provider's name.
     #[schema(required, nullable = false)]
     provider: Option<String>,
-    /// The model's name at the provider; none = the provider's own default.
+    /// The model's name at the provider; if absent, the provider's own default.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
-    /// For whom: `own` (mine, the default), `tenant` or `installation`.
+    /// The sessions for which the default is set: `own` (the caller's), `tenant` or `installation`; `own` if
+    /// absent.
     #[schema(pattern = "^(own|tenant|installation)$")]
     scope: Option<String>,
 }
 
-/// Whose default.
+/// The default model to remove.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DefaultQuery {
-    /// `own` (mine, the default), `tenant` or `installation`.
+    /// The sessions for which the default was set: `own` (the caller's), `tenant` or `installation`; `own` if
+    /// absent.
     #[param(pattern = "^(own|tenant|installation)$")]
     scope: Option<String>,
 }
 
-/// What my new sessions begin with, and who said so.
+/// Returns the model with which new sessions of the caller begin, and the level that chose it.
 #[utoipa::path(get, path = "/api/models/default", tag = "models", responses(
     (status = 200, body = ModelDefaults), (status = 401, body = Problem),
 ))]
@@ -76,7 +78,7 @@ pub(super) async fn read_model_default(
     Json(in_force(&state, &caller))
 }
 
-/// Choose what new sessions begin with: mine, or as an admin everybody's.
+/// Sets the model with which new sessions begin: the caller's own or, for admins, everybody's.
 #[utoipa::path(put, path = "/api/models/default", tag = "models",
     request_body = SetModelDefaultRequest,
     responses((status = 200, body = ModelDefaults), (status = 400, body = Problem),
@@ -99,7 +101,7 @@ pub(super) async fn set_model_default(
     Ok(Json(in_force(&state, &caller)))
 }
 
-/// Take back what was chosen.
+/// Removes a default model that was set.
 #[utoipa::path(delete, path = "/api/models/default", tag = "models", params(DefaultQuery),
     responses((status = 200, body = ModelDefaults), (status = 400, body = Problem),
         (status = 403, body = Problem)),

@@ -9,61 +9,63 @@ use crate::llm::catalogue::Tier;
 use crate::llm::{ListedModel, catalogue};
 use crate::providers::Offer;
 
-/// One model. What is not known is `null` or empty.
+/// A model that sessions may use. Unknown facts are `null`, empty or absent.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AvailableModel {
-    /// Its name in requests.
+    /// The model's name in requests.
     pub(super) id: String,
-    /// Its name for people.
+    /// The model's name for people.
     pub(super) name: String,
-    /// Who runs it.
+    /// The name of the provider that serves the model.
     pub(super) provider: String,
-    /// Tokens that it can read.
+    /// The context window in tokens; `null` if unknown.
     pub(super) context_window: Option<u64>,
-    /// Tokens of its longest answer.
+    /// The limit of an answer in tokens; `null` if unknown.
     pub(super) max_output: Option<u64>,
-    /// By size of the request, in the vendor's usual tier; empty = unknown, which is not free.
+    /// The prices in the vendor's standard tier, by size of the request; empty if unknown, which does not
+    /// mean free.
     pub(super) prices: Vec<ModelPrice>,
-    /// `tools`, `images`, `pdf`, `reasoning`.
+    /// The model's abilities: `tools`, `images`, `pdf`, `reasoning`.
     #[schema(value_type = Vec<String>)]
     pub(super) abilities: Vec<catalogue::Ability>,
-    /// What it refuses although others take it: `temperature`, `forced_tool_choice`, `no_thinking`.
+    /// The parameters that the model refuses although others take them: `temperature`, `forced_tool_choice`,
+    /// `no_thinking`; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub(super) refuses: Vec<catalogue::Unwanted>,
-    /// The day on which its vendor switches it off (`2027-01-14`); absent where none is known.
+    /// The day on which the vendor switches the model off, such as `2027-01-14`; absent if none is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retires_at: Option<String>,
-    /// That day in words, from 60 days before it on.
+    /// The same day in words, from 60 days before it on; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retires: Option<String>,
-    /// Whether a real request was made to it; absent where none was asked for.
+    /// True if a real request was made to the model; absent if the query did not ask for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) probed: Option<bool>,
-    /// Why it did not answer that request.
+    /// The reason the model did not answer that request; absent if it answered or was not asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) problem: Option<String>,
 }
 
-/// US dollars per million tokens.
+/// The prices of a model's tokens, in US dollars per million tokens.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelPrice {
-    /// Holds for requests of more input tokens than this.
+    /// The prices apply to requests with more input tokens than this.
     pub(super) above: u64,
-    /// Input that was not cached.
+    /// The price of input tokens that were not cached.
     pub(super) input: f64,
-    /// Input that was; `null` = unknown.
+    /// The price of input tokens that were read from the cache; `null` if unknown.
     pub(super) cached: Option<f64>,
-    /// Input that the provider put into its cache; `null` = unknown.
+    /// The price of input tokens that the provider wrote to its cache; `null` if unknown.
     pub(super) cache_write: Option<f64>,
-    /// The same, kept for longer; absent = unknown.
+    /// The price of input tokens that the provider wrote to its cache for a longer time; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cache_write_long: Option<f64>,
-    /// Output, reasoning included unless that is priced apart.
+    /// The price of output tokens, including reasoning unless `reasoning` prices it separately.
     pub(super) output: f64,
-    /// Reasoning; absent = like other output.
+    /// The price of reasoning tokens; absent if it is the same as `output`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reasoning: Option<f64>,
 }

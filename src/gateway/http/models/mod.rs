@@ -44,54 +44,54 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(tokens::count_tokens))
 }
 
-/// The models that can be asked for.
+/// The models that sessions of the caller may use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AvailableModels {
-    /// The provider of new sessions.
+    /// The name of the provider of new sessions.
     provider: String,
-    /// Their model. One that the provider does not list is replaced by a listed one; `problems`
-    /// says so.
+    /// The model of new sessions. If the provider does not list the configured model, a listed model replaces
+    /// it, and `problems` says so.
     model: String,
-    /// The models of all providers, that of new sessions first.
+    /// The models of all providers, those of the provider of new sessions first.
     models: Vec<AvailableModel>,
-    /// What is wrong with which provider; its models may be missing.
+    /// The problems of providers, whose models may be missing.
     problems: Vec<ProviderProblem>,
 }
 
-/// What is wrong with a provider.
+/// A problem of a provider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct ProviderProblem {
-    /// Its name.
+    /// The provider's name.
     provider: String,
-    /// What is wrong, for people.
+    /// The problem, for people.
     problem: String,
 }
 
-/// What each provider and model answered.
+/// The result of a check of all providers and models.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CheckedModels {
     /// The providers, that of new sessions first.
     providers: Vec<CheckedProvider>,
 }
 
-/// What a provider answered.
+/// The result of a check of one provider.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CheckedProvider {
-    /// Its name.
+    /// The provider's name.
     provider: String,
-    /// What it speaks.
+    /// The provider's kind.
     #[schema(value_type = word_list::ProviderWire)]
     kind: &'static str,
-    /// What came of a small real request to each model.
+    /// The result of a small real request to each model that was asked.
     models: Vec<CheckedModel>,
-    /// Chat models that were not asked, because there are too many.
+    /// The number of chat models that were not asked, because there are too many.
     skipped: usize,
-    /// Why it does not list its models.
+    /// The reason the provider did not list its models; absent if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// What came of a small real request.
+/// The result of a small real request to a model.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CheckedModel {
@@ -99,10 +99,10 @@ pub(super) struct CheckedModel {
     model: String,
     /// `available`, `not_found` or `error`.
     status: &'static str,
-    /// Why it does not answer, in the provider's words.
+    /// The reason the model did not answer, in the provider's words; absent if it answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<String>,
-    /// How long the answer took, in milliseconds.
+    /// The duration of the request in milliseconds.
     latency_ms: u64,
 }
 
@@ -117,16 +117,16 @@ impl CheckedModel {
     }
 }
 
-/// How to ask.
+/// The way in which models are listed.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ModelsQuery {
-    /// Make a small real request to each chat model, at most 12 of each provider (S2.54). It costs
-    /// money, so it takes an admin.
+    /// True to make a small real request to each chat model, at most 12 of each provider (S2.54). Requests
+    /// cost money, so only admins may make them.
     #[serde(default, deserialize_with = "flag")]
     #[param(value_type = Option<bool>)]
     probe: bool,
-    /// Ask the providers anew.
+    /// True to ask the providers again instead of using cached lists.
     #[serde(default, deserialize_with = "flag")]
     #[param(value_type = Option<bool>)]
     refresh: bool,
@@ -143,7 +143,7 @@ fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     }
 }
 
-/// The models that can be asked for, of all providers.
+/// Lists the models that sessions of the caller may use, of all providers.
 #[utoipa::path(get, path = "/api/models/available", tag = "models", params(ModelsQuery), responses(
     (status = 200, body = AvailableModels), (status = 401, body = Problem), (status = 403, body = Problem),
 ))]
@@ -168,9 +168,11 @@ pub(super) async fn list_models(
     Ok(Json(found))
 }
 
-/// Makes a small real request to each chat model, at most 12 of each provider, and says what came
-/// of it (S2.55). It costs money, so it takes an admin, and pages of other sites may not ask for it. A
-/// model that was asked within the last minute is not asked again: its result is given once more.
+/// Makes a small real request to each chat model, at most 12 of each provider, and returns the results
+/// (S2.55).
+///
+/// Requests cost money, so only admins may make them, and pages of other sites may not. The result of a model
+/// that was asked within the last minute is returned again without a new request.
 #[utoipa::path(get, path = "/api/models/check", tag = "models", responses(
     (status = 200, body = CheckedModels), (status = 401, body = Problem), (status = 403, body = Problem),
 ))]

@@ -22,32 +22,33 @@ const MAX_TEXT_BYTES: usize = 512 * 1024;
 /// Limits the counts that run at the same time.
 static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("token counts", 2));
 
-/// A text to be counted.
+/// A text whose tokens are counted.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct CountTokensRequest {
     /// The text, at most 512 KiB.
     #[schema(required, nullable = false, max_length = 524_288)]
     text: Option<String>,
-    /// The model's provider; absent = the one that would serve it.
+    /// The name of the model's provider; if absent, the provider that would serve the model.
     provider: Option<String>,
 }
 
-/// What a text has.
+/// The number of tokens of a text.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct CountedTokens {
-    /// Its tokens.
+    /// The number of tokens.
     tokens: u64,
-    /// How they were counted: `exact` by the model's own vocabulary, `calibrated` by four characters a
-    /// token and what the provider reported before, `estimated` by four characters a token alone.
+    /// The method of the count: `exact` by the model's own vocabulary, `calibrated` by four characters per
+    /// token and the counts that the provider reported before, `estimated` by four characters per token
+    /// alone.
     #[schema(value_type = word_list::TokenMethod)]
     method: &'static str,
-    /// How far such counts were off: the median, as a share of what the provider reported. Absent
-    /// where nothing was compared.
+    /// The median error of such counts, as a share of the count that the provider reported; absent if nothing
+    /// was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<f64>,
 }
 
-/// Counts the tokens that a text has for a model. No provider is asked.
+/// Counts the tokens of a text for a model. No provider is asked.
 #[utoipa::path(post, path = "/api/models/{id}/tokens", tag = "models",
     params(("id" = String, Path, description = "The model's name in requests.")),
     request_body = CountTokensRequest,

@@ -25,10 +25,10 @@ use crate::gateway::word_list;
 use crate::llm::{ProviderKind, Windows, least_threshold};
 use crate::providers::{Draft, KeyChange, Offer, Source, ThresholdChange};
 
-/// The providers that I may use.
+/// The model providers that the caller may use.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ProvidersList {
-    /// The default first, then by id.
+    /// The providers: the default first, then by id.
     items: Vec<ProviderItem>,
 }
 
@@ -36,132 +36,136 @@ pub(in crate::gateway::http) struct ProvidersList {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ProviderItem {
-    /// Its name.
+    /// The provider's name.
     id: String,
-    /// What it speaks.
+    /// The provider's kind.
     #[schema(value_type = word_list::ProviderWire)]
     kind: &'static str,
-    /// Its address; `null` = the vendor's own.
+    /// The provider's address; `null` for the vendor's own.
     base_url: Option<String>,
-    /// Which of OpenAI's interfaces it is spoken to in: `auto`, `responses` or `chat-completions`.
+    /// The interface of OpenAI that is used: `auto`, `responses` or `chat-completions`.
     api: String,
-    /// Whether it has a key. The key itself is shown to nobody.
+    /// True if the provider has a key. The key itself is never returned.
     has_key: bool,
-    /// How many further keys it has.
+    /// The number of further keys.
     more_keys: usize,
-    /// What answers instead while it is out, as `provider/model`; the first that is there.
+    /// The fallbacks while the provider is out, as `provider/model`; the first available one answers.
     fallback: Vec<String>,
-    /// The models to offer, the first as its default; empty = those that it lists.
+    /// The models to offer, the first as the provider's default; empty if the models that the provider lists
+    /// are offered.
     models: Vec<String>,
-    /// Tokens that its models can read, where the catalogue does not know them; `null` = 32,768 are
-    /// assumed.
+    /// The context window in tokens of models that the catalogue does not know; `null` if 32,768 are assumed.
     context_window: Option<u64>,
-    /// The same by model; goes before the catalogue.
+    /// The context windows in tokens, by model; they override the catalogue.
     context_windows: BTreeMap<String, u64>,
-    /// Tokens of the longest answer, by model; goes before the catalogue.
+    /// The limits of an answer in tokens, by model; they override the catalogue.
     max_outputs: BTreeMap<String, u64>,
-    /// How much single models think where a session says nothing else, by model.
+    /// The reasoning efforts, by model, for sessions that choose none.
     #[schema(value_type = BTreeMap<String, String>)]
     efforts: BTreeMap<String, Effort>,
-    /// What its models cost; goes before the catalogue.
+    /// The prices, by model; they override the catalogue.
     prices: BTreeMap<String, TokenPrice>,
-    /// How long its prompt cache keeps what it is given, `5m` or `1h`; absent where that cannot be
-    /// chosen.
+    /// The lifetime of entries in the provider's prompt cache, `5m` or `1h`; absent if it cannot be chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(5m|1h)$")]
     cache_ttl: Option<&'static str>,
-    /// Who makes room in the context of its models, `sepal` or `vendor`; absent where the vendor cannot.
+    /// The party that compacts the contexts of the provider's models, `sepal` or `vendor`; absent if the
+    /// vendor cannot.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^(sepal|vendor)$")]
     compaction: Option<&'static str>,
-    /// Tokens of input from which on the vendor compacts; absent = what Sepal's own limits say.
+    /// The number of input tokens from which on the vendor compacts; absent if Sepal's own limits apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     compaction_threshold: Option<u64>,
-    /// Where it is kept; `settings` are read-only.
+    /// The place where the provider is stored; providers from `settings` are read-only.
     #[schema(value_type = word_list::ProviderSource)]
     source: &'static str,
-    /// Whether it answers in new sessions.
+    /// True if the provider answers in new sessions of the caller.
     is_default: bool,
-    /// Why it cannot answer: it cannot work, or it failed so often that it is not asked for a while.
+    /// The reason the provider cannot answer: it cannot work, or it failed so often that it is not asked for
+    /// a while; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-/// What a provider is to be.
+/// The new values of a provider.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct PutProviderRequest {
-    /// What it speaks; only a trial of a stored provider goes without.
+    /// The provider's kind; required, except in a test of a stored provider.
     #[schema(pattern = "^(openai|anthropic|gemini|openai-compatible|scripted)$")]
     kind: Option<String>,
-    /// Its address, http or https; absent or empty = the vendor's own.
+    /// The provider's `http` or `https` address; if absent or empty, the vendor's own.
     #[schema(max_length = 2048)]
     base_url: Option<String>,
-    /// Absent keeps the stored one, `null` removes it.
+    /// The key. If absent, the stored key stays; `null` removes it.
     #[serde(default, deserialize_with = "key_change")]
     #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
     api_key: KeyChange,
-    /// Further keys, which answer in their order while those before them are out; absent or `null`
-    /// keeps the stored ones, an empty list removes them.
+    /// Further keys, used in their order while the keys before them are out. If absent or `null`, the stored
+    /// ones stay; an empty list removes them.
     #[schema(value_type = Option<Vec<String>>, write_only, max_items = 8)]
     api_keys: Option<Vec<SecretString>>,
-    /// What answers instead while it is out, as `provider/model`; absent or `null` keeps what is stored.
+    /// The fallbacks while the provider is out, as `provider/model`. If absent or `null`, the stored ones
+    /// stay.
     #[schema(max_items = 8)]
     fallback: Option<Vec<String>>,
-    /// Which of OpenAI's interfaces it is spoken to in: `auto` (Responses at OpenAI's own address, Chat
-    /// Completions anywhere else), `responses` or `chat-completions`; `chat` is an older name of that.
-    /// Without it what is stored stays.
+    /// The interface of OpenAI to use: `auto` (Responses at OpenAI's own address, Chat Completions at any
+    /// other), `responses` or `chat-completions`; `chat` is an older name of the last. If absent, the stored
+    /// value stays.
     #[schema(pattern = "^(auto|responses|chat-completions|chat)$")]
     api: Option<String>,
-    /// The models to offer, the first as its default; empty = those that it lists. At most 256
-    /// bytes each.
+    /// The models to offer, the first as the provider's default, each with at most 256 bytes; if absent or
+    /// empty, the models that the provider lists.
     #[schema(max_items = 500)]
     models: Option<Vec<String>>,
-    /// Tokens that its models can read, where the catalogue does not know them; absent or `null` =
-    /// 32,768 are assumed.
+    /// The context window in tokens of models that the catalogue does not know; if absent or `null`, 32,768
+    /// are assumed.
     #[schema(minimum = 1024, maximum = 4_294_967_295_u64)]
     context_window: Option<u64>,
-    /// The same by model; goes before the catalogue.
+    /// The context windows in tokens, by model; they override the catalogue. If absent or `null`, the stored
+    /// ones are removed.
     context_windows: Option<BTreeMap<String, u64>>,
-    /// Tokens of the longest answer, by model; goes before the catalogue. Absent or `null` keeps what
-    /// is stored.
+    /// The limits of an answer in tokens, by model; they override the catalogue. If absent or `null`, the
+    /// stored ones stay.
     max_outputs: Option<BTreeMap<String, u64>>,
-    /// How much single models think where a session says nothing else, by model: `off`, `minimal`,
-    /// `low`, `medium`, `high`, `max`, or tokens. Absent or `null` keeps what is stored.
+    /// The reasoning efforts, by model, for sessions that choose none: `off`, `minimal`, `low`, `medium`,
+    /// `high`, `max`, or a number of tokens. If absent or `null`, the stored ones stay.
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     efforts: Option<BTreeMap<String, Effort>>,
-    /// What its models cost; goes before the catalogue. Absent or `null` keeps what is stored.
+    /// The prices, by model; they override the catalogue. If absent or `null`, the stored ones stay.
     prices: Option<BTreeMap<String, TokenPrice>>,
-    /// How long its prompt cache keeps what it is given, where that can be chosen; writing for `1h`
-    /// costs more. Absent or `null` keeps what is stored.
+    /// The lifetime of entries in the provider's prompt cache, if it can be chosen; writing for `1h` costs
+    /// more. If absent or `null`, the stored value stays.
     #[schema(pattern = "^(5m|1h)$")]
     cache_ttl: Option<String>,
-    /// Who makes room in the context of its models: `sepal`, or `vendor` at Anthropic and in OpenAI's
-    /// Responses. Absent or `null` keeps what is stored.
+    /// The party that compacts the contexts of the provider's models: `sepal`, or `vendor` at Anthropic and
+    /// in OpenAI's Responses. If absent or `null`, the stored value stays.
     #[schema(pattern = "^(sepal|vendor)$")]
     compaction: Option<String>,
-    /// Tokens of input from which on the vendor compacts, at Anthropic 50,000 or more; `null` = what
-    /// Sepal's own limits say, absent keeps what is stored.
+    /// The number of input tokens from which on the vendor compacts, at Anthropic 50,000 or more. With
+    /// `null`, Sepal's own limits apply; if absent, the stored value stays.
     #[serde(default, deserialize_with = "threshold_change")]
     #[schema(value_type = Option<u64>, minimum = 1000, maximum = 4_294_967_295_u64)]
     compaction_threshold: ThresholdChange,
-    /// `tenant`, or `installation` for everybody; absent = where it is, else the tenant.
+    /// `tenant`, or `installation` for everybody; if absent, the scope of the provider with this name that is
+    /// in use, else the tenant.
     #[schema(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
-    /// For a trial: the model to ask.
+    /// In a test: the model to ask.
     model: Option<String>,
 }
 
-/// Which one of two of the same name.
+/// The scope of the provider, because both scopes may have one of the same name.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ScopeQuery {
-    /// `tenant` or `installation`; absent = the one that is used.
+    /// `tenant` or `installation`; if absent, the scope of the provider that is in use.
     #[param(pattern = "^(tenant|installation)$")]
     scope: Option<String>,
 }
 
-/// The providers that I may use.
+/// Lists the model providers that the caller may use.
 #[utoipa::path(get, path = "/api/providers", tag = "providers", responses(
     (status = 200, body = ProvidersList), (status = 401, body = Problem),
 ))]
@@ -178,7 +182,7 @@ pub(in crate::gateway::http) async fn list_providers(
     })
 }
 
-/// One provider that I may use.
+/// Returns a model provider that the caller may use.
 #[utoipa::path(get, path = "/api/providers/{id}", tag = "providers", params(("id" = String, Path)),
     responses((status = 200, body = ProviderItem), (status = 404, body = Problem)),
 )]
@@ -192,7 +196,7 @@ pub(in crate::gateway::http) async fn read_provider(
     Ok(Json(item(&state, &caller, &offer)))
 }
 
-/// Add a provider, or change one. It serves from the next model request on.
+/// Adds or changes a provider, which serves from the next model request on. Only for admins.
 #[utoipa::path(put, path = "/api/providers/{id}", tag = "providers", params(("id" = String, Path)),
     request_body = PutProviderRequest,
     responses((status = 200, body = ProviderItem), (status = 201, body = ProviderItem),
@@ -215,7 +219,7 @@ pub(in crate::gateway::http) async fn put_provider(
     Ok((status, Json(item(&state, &admin.0, &offer))))
 }
 
-/// Remove a provider that was added. Its sessions can choose another one.
+/// Removes a provider that was added. Its sessions can choose another one. Only for admins.
 #[utoipa::path(delete, path = "/api/providers/{id}", tag = "providers",
     params(("id" = String, Path), ScopeQuery),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem),
@@ -238,7 +242,9 @@ pub(in crate::gateway::http) async fn delete_provider(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Try a provider with one tiny real request: a stored one, or with a body one that is not stored.
+/// Tests a provider with one small real request. Only for admins.
+///
+/// A body with a `kind` describes a provider that is not stored; otherwise the stored provider is tested.
 #[utoipa::path(post, path = "/api/providers/{id}/test", tag = "providers",
     params(("id" = String, Path)), request_body = Option<PutProviderRequest>,
     responses((status = 200, body = ProviderTested), (status = 400, body = Problem),

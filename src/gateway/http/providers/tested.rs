@@ -5,33 +5,33 @@ use utoipa::ToSchema;
 
 use crate::providers::Trial;
 
-/// What a trial gave.
+/// The result of a provider's test.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ProviderTested {
-    /// Whether it answered.
+    /// True if the provider answered.
     ok: bool,
-    /// How long the answer took.
+    /// The duration of the request in milliseconds; if no request was possible, of listing the models.
     latency_ms: u64,
-    /// The models that it lists.
+    /// The models that the provider lists.
     models: Vec<String>,
-    /// The model that was asked.
+    /// The model that was asked; absent if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// Why not, in its own words where it had some.
+    /// The reason the provider did not answer; absent if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ProviderFault>,
-    /// Whether it answers in new sessions, which the first stored provider that answers does from then on
-    /// where nothing else could.
+    /// True if the provider answers in new sessions of the caller. The first stored provider that passes its
+    /// test becomes the default if nothing else could answer.
     is_default: bool,
 }
 
-/// Why a provider did not answer.
+/// The reason a provider did not answer.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProviderFault {
-    /// The stable code.
+    /// The stable error code.
     code: &'static str,
-    /// In words.
+    /// The error in the provider's own words, if it gave any.
     message: String,
 }
 

@@ -19,12 +19,15 @@ const MAX_HOURS: u32 = 87_600;
 /// The longest name, and the longest pattern of a server or tool, in bytes.
 const MAX_NAME_BYTES: usize = 200;
 
-/// A call that shows what a rule is about, or what it is not.
+/// A call that shows what a rule decides, or what it does not decide.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ExampleBody {
+    /// The MCP server's name.
     server: String,
+    /// The tool's name at its server.
     tool: String,
+    /// The call's arguments.
     #[schema(value_type = Object)]
     arguments: Value,
 }
@@ -54,13 +57,13 @@ impl ExampleBody {
     }
 }
 
-/// Examples of a rule.
+/// Example calls of a rule.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ExamplesBody {
-    /// The rule decides this call.
+    /// A call that the rule decides.
     matching: ExampleBody,
-    /// The rule says nothing of this call; missing where it is about every call.
+    /// A call that the rule does not decide; absent if the rule decides every call.
     #[serde(skip_serializing_if = "Option::is_none")]
     other: Option<ExampleBody>,
 }
@@ -81,62 +84,73 @@ impl ExamplesBody {
     }
 }
 
-/// A rule.
+/// A rule about calls.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
 pub(super) struct RuleItem {
+    /// The rule's id.
     id: String,
+    /// The effect on the calls that the rule decides.
     #[schema(value_type = word_list::ToolEffect)]
     effect: &'static str,
+    /// The sessions whose calls the rule decides.
     #[schema(value_type = word_list::RuleScope)]
     scope: &'static str,
+    /// The place where the rule was defined.
     #[schema(value_type = word_list::RuleOrigin)]
     origin: &'static str,
+    /// The state of the rule.
     #[schema(value_type = word_list::RuleState)]
     state: &'static str,
     /// The rule in words.
     sentence: String,
+    /// The rule's name for people; absent if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// The MCP server; `*` stands for any text.
+    /// The MCP server's name; `*` matches any text.
     server: String,
-    /// The tool, as its server calls it; `*` stands for any text.
+    /// The tool's name at its server; `*` matches any text.
     tool: String,
+    /// The conditions on a call; empty if the rule decides any call of the tool.
     when: ConditionsBody,
-    /// Calls that the rule leaves to others.
+    /// The exceptions: calls that the rule does not decide.
     except: Vec<ConditionsBody>,
-    /// Whether it also asks what nearer rules allow.
+    /// True if the rule also asks about calls that nearer rules allow.
     binding: bool,
-    /// Who must say yes where it asks, if not the owner of the session: `somebody_else`, `two`, or
-    /// `role:` and a role.
+    /// The people who must approve the calls that the rule asks about: `somebody_else`, `two`, or `role:` and
+    /// a role; absent if the owner of the session approves.
     #[serde(skip_serializing_if = "Option::is_none")]
     approvers: Option<String>,
-    /// Whether the yes needs a fresh proof of presence.
+    /// True if the approval needs a fresh gesture, which proves presence; absent if it does not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     fresh_gesture: bool,
-    /// Whether a model may say yes, in the place of the person, to what it asks.
+    /// True if a model may approve, in the person's place, the calls that the rule asks about.
     reviewed: bool,
+    /// Example calls; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
-    /// Hosts that the commands of the session may reach; such a rule is about no calls.
+    /// The hosts that the commands of the session may reach. Such a rule decides no calls. Absent for other
+    /// rules.
     #[serde(skip_serializing_if = "Option::is_none")]
     network: Option<Vec<String>>,
-    /// Who gave it.
+    /// The user id of the person who created the rule; absent if no person did.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_by: Option<String>,
+    /// When the rule was created (RFC 3339); absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     created_at: Option<String>,
-    /// When it ends by itself.
+    /// When the rule expires (RFC 3339); absent if it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<String>,
-    /// How often it decided a call, of mine or, for admins, of the tenant's.
+    /// The number of calls that the rule decided: the caller's or, for admins, the tenant's.
     uses: u64,
+    /// When the rule last decided a call (RFC 3339); absent if never.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_used_at: Option<String>,
-    /// Whether it was not used for 30 days.
+    /// True if the rule was not used for 30 days.
     is_unused: bool,
-    /// Whether I may take it back.
+    /// True if the caller may remove the rule.
     may_remove: bool,
 }
 
@@ -187,56 +201,61 @@ fn to_rfc3339(ms: u64) -> String {
     Timestamp(i64::try_from(ms).unwrap_or(i64::MAX)).to_rfc3339()
 }
 
-/// A rule to be given.
+/// A rule to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct NewRuleBody {
+    /// The effect on the calls that the rule decides: `allow`, `ask` or `deny`.
     #[schema(required, nullable = false, pattern = "^(allow|ask|deny)$")]
     effect: Option<String>,
-    /// `session`, `person` (all my sessions) or `tenant` (everybody's; admins).
+    /// `session`, `person` (all sessions of the caller) or `tenant` (everybody's sessions; only for admins).
     #[schema(required, nullable = false, pattern = "^(session|person|tenant)$")]
     scope: Option<String>,
-    /// The session, for that scope or for `callId`.
+    /// The session's id, for the scope `session` or for `callId`.
     #[schema(pattern = "^ses_[0-9a-f]{32}$")]
     session: Option<String>,
-    /// A call of that session which waits: the rule is about its tool as it is now, and has to be about
-    /// the call itself. If the rule allows, the call is approved with it.
+    /// The id of a waiting call of that session, from which the rule is made: the rule has to match the call,
+    /// and is bound to the current definition of its tool. If the rule allows, the call is approved too.
     call_id: Option<String>,
-    /// What was shown of that call.
+    /// The digest of that call, as it was shown.
     digest: Option<String>,
-    /// The MCP server; `*` stands for any text. That of the call, if there is one.
+    /// The MCP server's name; `*` matches any text. If absent, the server of the call, or any server without
+    /// a call.
     server: Option<String>,
-    /// The tool, as its server calls it; `*` stands for any text. That of the call, if there is one.
+    /// The tool's name at its server; `*` matches any text. If absent, the tool of the call, or any tool
+    /// without a call.
     tool: Option<String>,
-    /// What must hold for a call; none = any call of the tool.
+    /// The conditions on a call; if absent, the rule decides any call of the tool.
     when: Option<ConditionsBody>,
-    /// Calls that the rule leaves to others; for `ask` and `deny`.
+    /// The exceptions, at most 50: calls that the rule does not decide. Only for `ask` and `deny`.
     except: Option<Vec<ConditionsBody>>,
-    /// Whether it also asks what nearer rules allow; for `ask`.
+    /// True if the rule also asks about calls that nearer rules allow; false if absent. Only for `ask`.
     binding: Option<bool>,
-    /// Who must say yes; for `ask`: `owner` (of the session, if missing), `somebody_else` than the owner,
-    /// `two` people, or somebody with at least that role. What wants more than the owner's yes is asked
-    /// whatever nearer rules allow.
+    /// The people who must approve: `owner` (of the session; the default), `somebody_else` than the owner,
+    /// `two` people, or somebody with at least the given role. Only for `ask`. A rule that needs more than
+    /// the owner's approval asks even if nearer rules allow.
     #[schema(pattern = "^(owner|somebody_else|two|role:(member|admin|owner))$")]
     approvers: Option<String>,
-    /// Whether the yes needs a fresh proof of presence; for `ask`.
+    /// True if the approval needs a fresh gesture, which proves presence; false if absent. Only for `ask`.
     fresh_gesture: Option<bool>,
-    /// Whether a model may say yes, in the place of the person, to what it asks; for `ask` and `tenant`.
+    /// True if a model may approve, in the person's place, the calls that the rule asks about; false if
+    /// absent. Only for `ask` with the scope `tenant`.
     reviewed: Option<bool>,
-    /// When it ends by itself; none = never.
+    /// The number of hours after which the rule expires; if absent, it never does.
     #[schema(minimum = 1, maximum = 87_600)]
     expires_in_hours: Option<u32>,
-    /// For a rule that allows every call of a tool that may write or run something: the tool's name once
-    /// more, that of the server if the rule is about all its tools, or `everything`. The preview names it.
+    /// The confirmation of a rule that allows every call of a tool that may write or run something: the
+    /// tool's name, the server's name if the rule is about all its tools, or `everything`. The preview
+    /// returns the required text.
     #[schema(max_length = 200)]
     confirm: Option<String>,
-    /// What people call it, 200 bytes at most.
+    /// The rule's name for people, at most 200 bytes.
     #[schema(max_length = 200)]
     name: Option<String>,
-    /// Calls that show what it is about and what not; none = they are found for it.
+    /// Calls that the rule decides and does not decide; if absent, they are derived from the rule.
     examples: Option<ExamplesBody>,
-    /// Hosts that the commands of the session may reach, as `sandbox.network` names them; for `allow` and
-    /// `session`, and with nothing that is about calls.
+    /// The hosts that the commands of the session may reach, in the form of `sandbox.network`. Only for
+    /// `allow` with the scope `session`, and without anything about calls.
     #[schema(min_items = 1, max_items = 64)]
     network: Option<Vec<String>>,
 }
@@ -360,15 +379,18 @@ fn wrong(field: &'static str, text: impl Into<String>) -> ApiError {
     ApiError::of_field(Code::InvalidArguments, field, text)
 }
 
-/// A rule that could be given, nearest to the call first.
+/// A rule that could be made from a waiting call.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RuleOfferItem {
+    /// The breadth of the rule.
     #[schema(value_type = word_list::RuleReach)]
     reach: &'static str,
+    /// The conditions of the rule.
     when: ConditionsBody,
     /// The rule in words, for the rest of the session.
     sentence: String,
+    /// Example calls of the rule.
     examples: ExamplesBody,
 }
 
@@ -383,16 +405,17 @@ impl RuleOfferItem {
     }
 }
 
-/// A rule that was not given.
+/// A rule as it would be created.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RulePreview {
     /// The rule in words.
     sentence: String,
+    /// Example calls; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     examples: Option<ExamplesBody>,
-    /// The text that `confirm` has to repeat to give the rule: it lets every call of a tool run that may
-    /// write or run something.
+    /// The text that `confirm` has to repeat to create the rule, because the rule allows every call of a tool
+    /// that may write or run something; absent if no confirmation is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     confirm: Option<String>,
 }

@@ -11,11 +11,11 @@ use crate::gateway::error::ApiError;
 /// The most conditions of one kind.
 pub(super) const MAX_CONDITIONS: usize = 50;
 
-/// What must hold for a call; all that is named must hold.
+/// The conditions on a call, all of which must hold.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ConditionsBody {
-    /// The command is one of these, part by part; for tools that run commands.
+    /// Each part of the command begins with one of these prefixes. Only for tools that run commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1)]
     command: Option<Vec<CommandBody>>,
@@ -31,31 +31,31 @@ pub(super) struct ConditionsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1)]
     hosts: Option<Vec<HostBody>>,
-    /// A JSON Schema for which the arguments are valid.
+    /// The arguments are valid for this JSON Schema.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     schema: Option<Value>,
-    /// The session has cost more than so many US dollars.
+    /// The session has cost more than this, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cost_above_usd: Option<f64>,
-    /// The session has cost less than so many US dollars.
+    /// The session has cost less than this, in US dollars.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 1_000_000)]
     cost_below_usd: Option<f64>,
 }
 
-/// Words with which a command begins.
+/// The words with which a command begins.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct CommandBody {
     /// Whole words, as the program gets them.
     words: Vec<String>,
-    /// Whether more words may follow; none = yes. For a rule that allows, only words of which it is known
-    /// that they neither write nor run anything beside the command.
+    /// True if more words may follow; true if absent. A rule that allows accepts only further words that are
+    /// known to neither write nor run anything beside the command.
     #[serde(default = "yes")]
     more: bool,
-    /// Whether these may be any words, for a rule that allows.
+    /// True if a rule that allows accepts any further words.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     any_words: bool,
 }
@@ -70,7 +70,7 @@ fn yes() -> bool {
 struct PathBody {
     /// The argument's name, or a JSON pointer.
     argument: String,
-    /// A folder of the workspace; empty = the workspace itself.
+    /// A folder of the workspace; empty for the workspace itself.
     below: String,
 }
 

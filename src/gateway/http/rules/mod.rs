@@ -28,11 +28,11 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(list_rule_offers))
 }
 
-/// Of what.
+/// The session whose own rules are included.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct RulesQuery {
-    /// One of my sessions: its own rules too.
+    /// The id of one of the caller's sessions, to include the session's own rules.
     #[param(pattern = "^(ses_[0-9a-f]{32})?$")]
     session: Option<String>,
 }
@@ -44,24 +44,25 @@ impl RulesQuery {
     }
 }
 
-/// Rules.
+/// The rules that apply in the caller's sessions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RulesPage {
-    /// In the order in which they count.
+    /// The rules, in order of precedence.
     rules: Vec<RuleItem>,
 }
 
-/// A rule was given.
+/// A new rule.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct CreateRuleResponse {
+    /// The rule.
     rule: RuleItem,
-    /// Whether the call that it was made from is approved.
+    /// True if the call from which the rule was made is approved.
     has_approved: bool,
 }
 
-/// The rules that hold in my sessions, wherever they come from.
+/// Lists the rules that apply in the caller's sessions, of every origin.
 #[utoipa::path(get, path = "/api/rules", tag = "rules", params(RulesQuery), responses(
     (status = 200, body = RulesPage), (status = 404, body = Problem),
 ))]
@@ -78,9 +79,10 @@ async fn list_rules(
     }))
 }
 
-/// Give a rule: for one of my sessions, for all of mine, or as an admin for everybody's. It decides from
-/// now on, also about calls that wait. With `callId` it is made from a call, which is approved with it if
-/// the rule allows.
+/// Creates a rule for one of the caller's sessions, for all of them or, as an admin, for everybody's.
+///
+/// The rule decides from now on, also about waiting calls. With `callId` it is made from a call, which it
+/// approves if it allows.
 #[utoipa::path(post, path = "/api/rules", tag = "rules", request_body = NewRuleBody,
     responses((status = 201, body = CreateRuleResponse), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)),
@@ -102,7 +104,7 @@ async fn create_rule(
     Ok((StatusCode::CREATED, Json(response)))
 }
 
-/// Take a rule back: what it let run and has not started is asked again.
+/// Removes a rule. Calls that it allowed and that have not started need an approval again.
 #[utoipa::path(delete, path = "/api/rules/{id}", tag = "rules",
     params(("id" = String, Path), RulesQuery),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem),
@@ -120,7 +122,7 @@ async fn delete_rule(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A rule in words, with an example that it is about and one that it is not. Nothing is kept.
+/// Returns a rule in words, with a call that it decides and a call that it does not. Nothing is stored.
 #[utoipa::path(post, path = "/api/rules/preview", tag = "rules", request_body = NewRuleBody,
     responses((status = 200, body = RulePreview), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),
@@ -137,45 +139,53 @@ async fn preview_rule(
     Ok(Json(RulePreview::of(rule)))
 }
 
-/// What a rule would have changed.
+/// The effect that a rule would have had on past calls.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SimulationResponse {
-    /// The number of calls in my sessions that were looked at, 500 at most.
+    /// The number of the caller's calls that were examined, 500 at most.
     calls: usize,
-    /// Those that would be decided otherwise, the newest first.
+    /// The calls that would be decided differently, newest first.
     changed: Vec<ChangedCall>,
-    /// Of a rule for the tenant: how many calls of others it is about.
+    /// The calls of other people, for a rule of the tenant; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     others: Option<ConcernedCalls>,
 }
 
-/// Calls in the sessions of others. What a rule would change of them is not told: it follows from their
-/// arguments, which a rule could be made to ask for letter by letter.
+/// Calls in the sessions of other people.
+///
+/// The response does not say which of them would be decided differently: that depends on their arguments,
+/// which a rule could be made to reveal letter by letter.
 #[derive(Debug, Serialize, ToSchema)]
 struct ConcernedCalls {
-    /// The number of calls that were looked at, 500 at most.
+    /// The number of calls that were examined, 500 at most.
     calls: usize,
     /// The number of them whose tools the rule names.
     concerned: usize,
 }
 
-/// A call in my sessions that would be decided otherwise.
+/// A call of the caller that would be decided differently.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangedCall {
+    /// The id of the call's session.
     session: String,
+    /// The MCP server's name.
     server: String,
+    /// The tool's name at its server.
     tool: String,
+    /// The time of the call (RFC 3339).
     at: String,
-    /// With what it ran, or would have run.
+    /// The arguments with which the call ran, or would have run.
     #[schema(value_type = Object)]
     arguments: serde_json::Value,
+    /// The effect without the rule.
     #[schema(value_type = word_list::ToolEffect)]
     before: &'static str,
+    /// The effect with the rule.
     #[schema(value_type = word_list::ToolEffect)]
     after: &'static str,
-    /// Why, in words.
+    /// The reason, as a sentence.
     because: String,
 }
 
@@ -194,8 +204,8 @@ impl ChangedCall {
     }
 }
 
-/// What a rule would have changed of my last 500 calls, and how many calls of others a rule of the tenant is
-/// about. Nothing is kept.
+/// Returns the effect that a rule would have had on the caller's last 500 calls and, for a rule of the
+/// tenant, the number of other people's calls that it concerns. Nothing is stored.
 #[utoipa::path(post, path = "/api/rules/simulate", tag = "rules", request_body = NewRuleBody,
     responses((status = 200, body = SimulationResponse), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),
@@ -224,15 +234,15 @@ async fn simulate_rule(
     }))
 }
 
-/// What could be decided about calls like one that waits.
+/// The rules that could be made from a waiting call.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct RuleOffers {
-    /// The one that is about the fewest calls first.
+    /// The rules, the one that is about the fewest calls first.
     offers: Vec<RuleOfferItem>,
 }
 
-/// The rules that could be made from a call that waits, in words.
+/// Lists the rules that could be made from a waiting call, in words.
 #[utoipa::path(get, path = "/api/sessions/{id}/calls/{call}/rules", tag = "rules",
     params(("id" = String, Path), ("call" = String, Path)),
     responses((status = 200, body = RuleOffers), (status = 404, body = Problem)),

@@ -24,30 +24,31 @@ pub(super) const POLICY: &str = "default-src 'none'; sandbox; frame-ancestors 'n
 /// Immutable, because the address names the content; private, because the content is nobody else's.
 const CACHE: &str = "private, max-age=31536000, immutable";
 
-/// What is attached.
+/// An attachment of a session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct AttachmentItem {
-    /// SHA-256 of the content as it is kept, in hex; a message names it in `attachments`.
+    /// The SHA-256 of the stored content, in hex. A message names it in `attachments`.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     id: String,
-    /// What people call it.
+    /// The file name for people.
     name: String,
-    /// What its bytes are: `image/png`, `image/jpeg`, `application/pdf` or `text/plain`; what a server
-    /// gave may also be `audio/wav`, `audio/mpeg`, `audio/ogg`, `audio/flac` or
+    /// The media type, determined from the bytes: `image/png`, `image/jpeg`, `application/pdf` or
+    /// `text/plain`; for content from a server also `audio/wav`, `audio/mpeg`, `audio/ogg`, `audio/flac` or
     /// `application/octet-stream`.
     media_type: &'static str,
-    /// Of the content as it is kept.
+    /// The size of the stored content in bytes.
     bytes: u64,
-    /// In pixels, where it is an image.
+    /// The width of an image in pixels; `null` for anything else.
     width: Option<u32>,
+    /// The height of an image in pixels; `null` for anything else.
     height: Option<u32>,
-    /// The resource of an MCP server that it was read from.
+    /// The resource of an MCP server that the content was read from; absent if it was not read from one.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<ResourceSource>,
 }
 
-/// Where a resource was read.
+/// The resource that an attachment was read from.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ResourceSource {
     /// The server's name.
@@ -73,16 +74,16 @@ impl AttachmentItem {
     }
 }
 
-/// What it is called.
+/// The name of an attachment.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct AttachmentQuery {
-    /// The name of the file; the bytes alone say what it is.
+    /// The file name. It does not affect the media type, which is determined from the bytes.
     #[param(max_length = 1024)]
     name: Option<String>,
 }
 
-/// Attach a file to a session: PNG, JPEG, GIF and WebP images, PDF, or UTF-8 text, as the body.
+/// Attaches a file to a session: a PNG, JPEG, GIF or WebP image, a PDF, or UTF-8 text, as the body.
 #[utoipa::path(post, path = "/api/sessions/{id}/attachments", tag = "sessions",
     params(("id" = String, Path), AttachmentQuery),
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
@@ -111,7 +112,7 @@ pub(in crate::gateway::http) async fn attach_file(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// The content of an attachment. Images are shown, everything else is saved.
+/// Returns the content of an attachment. Browsers show images and save everything else.
 #[utoipa::path(get, path = "/api/sessions/{id}/attachments/{blob}", tag = "sessions",
     params(("id" = String, Path), ("blob" = String, Path)),
     responses((status = 200, description = "The content.", content_type = "application/octet-stream",

@@ -1,4 +1,4 @@
-//! The commands of the socket by POST, read by the same parser. The answer means "durable".
+//! Accepts the socket's commands by POST, with the same parser. A success means that the command is durable.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -15,61 +15,61 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
 use crate::gateway::wire::{self, Parsed};
 
-/// A command was taken, as an acknowledgement of the socket says it.
+/// An accepted command, in the form of an acknowledgement of the socket.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct CommandAccepted {
     /// Always true.
     ok: bool,
-    /// `seq` of the first event that it caused.
+    /// The `seq` of the first event that the command caused.
     seq: u64,
 }
 
-/// A message.
+/// A message to the agent.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct SendMessageRequest {
-    /// What to say; 256 KiB at most. It may be blank where something is attached.
+    /// The text, at most 256 KiB. It may be blank if something is attached.
     #[schema(max_length = 262_144)]
     text: String,
-    /// Ids that uploads to this session gave.
+    /// The ids that uploads to this session returned.
     #[schema(max_items = 10)]
     attachments: Option<Vec<String>>,
-    /// Resources of MCP servers that are read now and attached.
+    /// Resources of MCP servers to read now and attach.
     #[schema(max_items = 10)]
     resources: Option<Vec<ReadResourceRequest>>,
-    /// What views let the model know with it.
+    /// The contexts that views give the model with this message.
     #[schema(max_items = 4)]
     view_contexts: Option<Vec<ViewContextRequest>>,
-    /// A repeat with the same id changes nothing; 128 bytes at most.
+    /// An idempotency key, at most 128 bytes: a repeat with the same id changes nothing.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,
-    /// How much the model may think in the turn that takes it: `off`, `minimal`, `low`, `medium`,
-    /// `high`, `max`, or tokens; none = what the session says.
+    /// The reasoning effort of the turn that takes the message: `off`, `minimal`, `low`, `medium`, `high`,
+    /// `max`, or a number of tokens; if absent, the session's.
     #[schema(value_type = Option<String>)]
     effort: Option<Effort>,
 }
 
-/// What the view of a call lets the model know.
+/// The context that the view of a call gives the model.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct ViewContextRequest {
-    /// The call whose view it is.
+    /// The id of the call whose view it is.
     call_id: String,
-    /// As the person was shown it; 16 KiB at most.
+    /// The context, as the person was shown it, at most 16 KiB.
     #[schema(min_length = 1, max_length = 16_384)]
     text: String,
 }
 
-/// A decision about one call or about several.
+/// A decision about one call or several calls.
 #[derive(ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) enum DecideCallRequest {
-    /// About one.
+    /// A decision about one call.
     One(DecideOne),
-    /// About several.
+    /// A decision about several calls.
     Several(DecideSeveral),
 }
 
@@ -78,26 +78,29 @@ pub(in crate::gateway::http) enum DecideCallRequest {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct DecideOne {
-    /// The call.
+    /// The call's id.
     call_id: String,
-    /// Whether it may run; `false` takes an approval back while nothing has started.
+    /// True to approve the call. False rejects a pending call. For an approved call that has not started,
+    /// false takes the approval back or, with a `reason`, rejects the call.
     approved: bool,
-    /// In the person's words, 256 KiB at most; the model reads them.
+    /// The reason in the person's words, at most 256 KiB. The model reads it.
     #[schema(max_length = 262_144)]
     reason: Option<String>,
-    /// Changed arguments.
+    /// Changed arguments; not together with `argsText`.
     #[schema(value_type = Option<Object>)]
     args: Option<Value>,
-    /// The same as JSON text, for whoever cannot write its whole numbers exactly.
+    /// Changed arguments as JSON text, for clients that cannot write large integers exactly; not together
+    /// with `args`.
     args_text: Option<String>,
-    /// With `approved: false`: only takes an approval back, however often it is sent.
+    /// With `approved: false`: only takes an approval back and never rejects the call, so that the request
+    /// may be repeated.
     take_back: Option<bool>,
-    /// What was shown.
+    /// The digest of the call as it was shown. A decision with another digest is refused.
     digest: Option<String>,
-    /// With `approved: true`: the `result` of the call's dry run, which it then has without running.
+    /// With `approved: true`: the `result` of the call's dry run. The call gets this result and does not run.
     #[schema(max_length = 128)]
     dry_run: Option<String>,
-    /// What `POST /api/gestures` gave for this call, where a rule wants a fresh gesture.
+    /// The gesture that `POST /api/gestures` returned for this call, if a rule needs a fresh gesture.
     #[schema(max_length = 128)]
     gesture: Option<String>,
 }
@@ -107,19 +110,19 @@ pub(in crate::gateway::http) struct DecideOne {
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct DecideSeveral {
-    /// The calls; without them all that are pending, which a rejection alone may mean.
+    /// The ids of the calls; required for an approval. If absent, all pending calls are rejected.
     call_ids: Option<Vec<String>>,
-    /// Whether they may run.
+    /// True to approve the calls, false to reject them.
     approved: bool,
-    /// In the person's words, 256 KiB at most; the model reads them.
+    /// The reason in the person's words, at most 256 KiB. The model reads it.
     #[schema(max_length = 262_144)]
     reason: Option<String>,
-    /// What `POST /api/gestures` gave for these calls, where a rule wants a fresh gesture.
+    /// The gesture that `POST /api/gestures` returned for these calls, if a rule needs a fresh gesture.
     #[schema(max_length = 128)]
     gesture: Option<String>,
 }
 
-/// Say something to the agent.
+/// Sends a message to the agent.
 #[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
     params(("id" = String, Path)), request_body = SendMessageRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
@@ -134,7 +137,7 @@ pub(in crate::gateway::http) async fn send_message(
     tell(&state, &caller, session, ("message", body)).await
 }
 
-/// Decide one call or several.
+/// Decides one call or several calls.
 #[utoipa::path(post, path = "/api/sessions/{id}/approvals", tag = "sessions",
     params(("id" = String, Path)), request_body = DecideCallRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
@@ -157,19 +160,20 @@ pub(in crate::gateway::http) async fn decide_call(
     tell(&state, &caller, session, (name, body)).await
 }
 
-/// A call to be tried.
+/// A call to try.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct DryRunRequest {
-    /// The call, which waits for a decision.
+    /// The id of a call that waits for a decision.
     call_id: String,
-    /// What was shown.
+    /// The digest of the call as it was shown. A request with another digest is refused.
     digest: Option<String>,
 }
 
-/// Try a waiting call in a copy of the workspace. The call goes on waiting; what came of it stands on its
-/// card, as `tool:queue` tells it.
+/// Tries a waiting call in a copy of the workspace.
+///
+/// The call continues to wait. The result appears on its card, in `tool:queue`.
 #[utoipa::path(post, path = "/api/sessions/{id}/dry-runs", tag = "sessions",
     params(("id" = String, Path)), request_body = DryRunRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
@@ -185,7 +189,7 @@ pub(in crate::gateway::http) async fn begin_dry_run(
     tell(&state, &caller, session, ("tool:dry_run", body)).await
 }
 
-/// End the dry run of a call, or put its result away.
+/// Ends the dry run of a call, or discards its result.
 #[utoipa::path(delete, path = "/api/sessions/{id}/dry-runs/{callId}", tag = "sessions",
     params(("id" = String, Path), ("callId" = String, Path)),
     responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),
@@ -202,32 +206,36 @@ pub(in crate::gateway::http) async fn drop_dry_run(
     tell(&state, &caller, session, ("tool:dry_run_drop", body)).await
 }
 
-/// An answer to what a server asks.
+/// An answer to a question of a server.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct AnswerElicitationRequest {
-    /// The question, as `elicitation:required` names it.
+    /// The question's id, as in `elicitation:required`.
     #[schema(pattern = "^elc_[0-9a-f]{32}$")]
     elicitation_id: String,
-    /// Of a form: `accept` with the values, `decline` to say nothing, `cancel` to close the form. Of a page:
-    /// `open` when you go there, which goes on until the server says that all is done or you say it with
-    /// `accept`; `decline` or `cancel` to leave it. Of a completion (`mode: sampling`): `accept` with its
-    /// `digest` lets the model be asked, and, once it has answered, the server get the answer; `decline` or
-    /// `cancel` refuses either.
+    /// The person's action, which depends on the kind of question:
+    ///
+    /// - A form: `accept` sends the values, `decline` refuses to give them, `cancel` closes the form.
+    /// - A page: `open` says that the person goes there. The question then stays open until the server
+    ///   reports that the page is completed, or until `accept`. `decline` or `cancel` leaves the page.
+    /// - A completion (`mode: sampling`): `accept` with the `digest` of the request lets the model be asked,
+    ///   and `accept` with the `digest` of the answer gives the answer to the server. `decline` or `cancel`
+    ///   refuses either.
     #[schema(pattern = "^(open|accept|decline|cancel)$")]
     action: String,
-    /// A value for each field, with `accept` of a form; 64 KiB at most. They go to the server, and not to the model.
+    /// With `accept` of a form: a value for each field, at most 64 KiB. The values go to the server, not to
+    /// the model.
     #[schema(value_type = Option<Object>)]
     content: Option<Value>,
-    /// Of a completion, with `accept`: what was shown, the `digest` of the request or of the answer.
+    /// With `accept` of a completion: the `digest` of the request or answer that was shown.
     digest: Option<String>,
-    /// Of a completion, with `accept` of the request: `false` lets the server have the answer without
-    /// showing it to you first.
+    /// With `accept` of a completion's request: `false` gives the answer to the server without showing it to
+    /// the person first.
     review: Option<bool>,
 }
 
-/// Answer what a server asks while a call of it runs. The first answer counts.
+/// Answers a question that a server asks while one of its calls runs. The first answer counts.
 #[utoipa::path(post, path = "/api/sessions/{id}/elicitations", tag = "sessions",
     params(("id" = String, Path)), request_body = AnswerElicitationRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
@@ -242,7 +250,7 @@ pub(in crate::gateway::http) async fn answer_elicitation(
     tell(&state, &caller, session, ("elicitation:answer", body)).await
 }
 
-/// Begin a new context: the model reads nothing from before, the transcript stays.
+/// Begins a new context: the model reads nothing from before, and the transcript stays.
 #[utoipa::path(post, path = "/api/sessions/{id}/reset", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),

@@ -23,43 +23,43 @@ const MAX_SEQ: u64 = (1 << 53) - 1;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct EventsPage {
-    /// `{ seq, at, event, args }`, oldest first. One `seq` may have two: an output and its error.
+    /// The events, oldest first. One `seq` may have two items: an output and its error.
     #[schema(value_type = Vec<EventItem>)]
     items: Vec<Value>,
-    /// The `seq` to go on from, in the same direction, if there is more.
+    /// The `seq` from which to continue in the same direction; `null` if there are no more events.
     next_cursor: Option<String>,
 }
 
-/// An event as the socket would send it.
+/// An event, as the socket sends it.
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "describes what `wire::transcript_items` writes")]
 pub(in crate::gateway::http) struct EventItem {
-    /// Its place in the session.
+    /// The event's position in the session.
     seq: u64,
-    /// When it happened (RFC 3339).
+    /// When the event happened (RFC 3339).
     at: String,
-    /// Its name.
+    /// The event's name.
     event: String,
-    /// Its arguments.
+    /// The event's arguments.
     args: Vec<Value>,
 }
 
-/// Which part.
+/// The part of the transcript to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct EventsQuery {
-    /// What came after that `seq`; 0 is the beginning.
+    /// Selects events after this `seq`; 0 is the beginning.
     #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     after: Option<u64>,
-    /// What came just before that `seq`; with `after` as well, what lies between the two.
+    /// Selects events just before this `seq`; together with `after`, the events between the two.
     #[param(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     before: Option<u64>,
-    /// Events in the page, 1 to 500.
+    /// The number of events in the page, 1 to 500; 100 if absent.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<usize>,
 }
 
-/// What happened in a session.
+/// Lists the events of a session.
 #[utoipa::path(get, path = "/api/sessions/{id}/events", tag = "sessions",
     params(("id" = String, Path), EventsQuery),
     responses((status = 200, body = EventsPage), (status = 404, body = Problem)),

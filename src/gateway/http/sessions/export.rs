@@ -26,19 +26,19 @@ const SHOWN_POLICY: &str = "default-src 'none'; img-src data:; style-src 'unsafe
 /// The most characters of the title in the file's name.
 const NAME_CHARS: usize = 60;
 
-/// How it is written.
+/// The form of an export.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ExportQuery {
-    /// `md` (attachments by name), `html` (one page with everything) or `json` (the events, with the
-    /// contents of attachments).
+    /// `md` (Markdown with attachments by name), `html` (one page that contains everything) or `json` (the
+    /// events with the contents of attachments); `md` if absent.
     #[param(pattern = "^(md|html|json)?$")]
     format: Option<String>,
-    /// Whether a browser shows it instead of saving it; `html` only.
+    /// True to make browsers show the file instead of saving it; only for `html`.
     show: Option<bool>,
 }
 
-/// A session as a file: its transcript with what is attached. Without `format` it is Markdown.
+/// Exports a session as a file: its transcript and its attachments.
 #[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
     params(("id" = String, Path), ExportQuery),
     responses((status = 200, description = "The file.", content(

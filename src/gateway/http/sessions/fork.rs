@@ -15,43 +15,46 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
 use crate::gateway::wire::{self, Parsed, SessionItem};
 
-/// What the new session shares and begins with.
+/// The past that the new session shares, and the way it continues.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(dead_code, reason = "describes what `wire::parse` reads")]
 pub(in crate::gateway::http) struct ForkSessionRequest {
-    /// `seq` of the last event that both sessions have; none = all there is. Where that is a message that
-    /// nobody has answered, and nothing is said here, the model answers it.
+    /// The `seq` of the last event that both sessions have; if absent, the last event of the session. If this
+    /// event is a message that nobody has answered, and `text` is absent, the model answers it.
     #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
     from_seq: Option<u64>,
-    /// What to say in the new session at once; 256 KiB at most.
+    /// A message to send in the new session at once, at most 256 KiB.
     #[schema(max_length = 262_144)]
     text: Option<String>,
-    /// Ids of attachments of the session that is forked.
+    /// The ids of attachments of the session that is forked, for that message.
     #[schema(max_items = 10)]
     attachments: Option<Vec<String>>,
-    /// The id of that message, 128 bytes at most.
+    /// The idempotency key of that message, at most 128 bytes.
     #[schema(max_length = 128)]
     client_message_id: Option<String>,
-    /// The model that answers; none = the one that answers in the session that is forked.
+    /// The model that answers; if absent, the model of the session that is forked.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
-    /// Whose model; none = the one that serves it.
+    /// The name of the model's provider; if absent, the provider that serves the model.
     provider: Option<String>,
-    /// How much the model may think, from here on.
+    /// The reasoning effort of the new session: `off`, `minimal`, `low`, `medium`, `high`, `max`, or a number
+    /// of tokens; if absent, that of the session that is forked.
     #[schema(value_type = Option<String>)]
     effort: Option<Effort>,
 }
 
-/// Sessions that share a part of their past.
+/// The sessions that share a part of their past.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct SessionFamily {
-    /// The oldest first, 200 at most; the session itself is among them.
+    /// The sessions, oldest first, 200 at most, including the session itself.
     items: Vec<SessionItem>,
 }
 
-/// Fork a session: a new one that shares the past of this one up to a place. Its workspace becomes a copy
-/// of what this one's has now, which its transcript tells.
+/// Forks a session: creates a new session that shares the past of this one up to an event.
+///
+/// The new session's workspace becomes a copy of this session's current workspace, and its transcript says
+/// so.
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "sessions",
     params(("id" = String, Path)), request_body = ForkSessionRequest,
     responses((status = 201, body = SessionItem), (status = 400, body = Problem),
@@ -75,7 +78,7 @@ pub(in crate::gateway::http) async fn fork_session(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// My sessions that share a part of their past with this one.
+/// Lists the caller's sessions that share a part of their past with this one.
 #[utoipa::path(get, path = "/api/sessions/{id}/forks", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = SessionFamily), (status = 404, body = Problem)),

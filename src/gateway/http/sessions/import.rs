@@ -16,39 +16,43 @@ use crate::gateway::import::{Found, read};
 /// The largest file, in bytes.
 const MAX_FILE: usize = 64 * 1024 * 1024;
 
-/// What became of the conversations of a file.
+/// The result of an import.
 #[derive(Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ImportDone {
-    /// Sessions that are new.
+    /// The new sessions.
     imported: Vec<ImportedItem>,
-    /// Conversations that were imported before; nothing was changed in their sessions.
+    /// The sessions of conversations that were imported before; they are unchanged.
     already_there: Vec<ImportedItem>,
-    /// What was not imported.
+    /// The conversations that were not imported.
     skipped: Vec<SkippedItem>,
 }
 
-/// A session that was made of a conversation.
+/// A session that was made from a conversation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ImportedItem {
+    /// The session's id.
     session_id: String,
+    /// The conversation's title.
     title: String,
 }
 
 /// A conversation that was not imported.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct SkippedItem {
-    /// As far as it has one.
+    /// The conversation's title, as far as it has one.
     title: String,
-    /// Why not.
+    /// The reason it was not imported, for people.
     reason: String,
 }
 
-/// Import conversations: ChatGPT's `conversations.json` or the zip archive it comes in, JSON exports of
-/// LibreChat, Open WebUI and Sepal, as the body. Each becomes a session with its title, times and
-/// messages, and those of Sepal with what people attached. The same conversation is imported once,
-/// however often it comes.
+/// Imports conversations from a file, which is the body.
+///
+/// The file is ChatGPT's `conversations.json` or the zip archive that contains it, or a JSON export of
+/// LibreChat, Open WebUI or Sepal. Each conversation becomes a session with its title, times and messages;
+/// conversations of Sepal also keep people's attachments. A conversation that is sent again is not imported
+/// again.
 #[utoipa::path(post, path = "/api/sessions/import", tag = "sessions",
     request_body(content = Vec<u8>, content_type = "application/octet-stream",
         description = "The file, 64 MiB at most."),

@@ -17,23 +17,23 @@ use crate::gateway::wire::SessionItem;
 use crate::session::Command;
 use crate::store::records::MarksChange;
 
-/// What to change of a session; what is left out stays.
+/// The changes to make to a session; absent fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ChangeSessionRequest {
-    /// Another title.
+    /// The new title.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
-    /// Whether it stands before all that are not pinned.
+    /// True to list the session before all sessions that are not pinned.
     is_pinned: Option<bool>,
-    /// Whether it is off the list.
+    /// True to remove the session from the list.
     is_archived: Option<bool>,
-    /// All of its tags: eight at most, each of 32 characters at most. They are kept in small letters.
+    /// All tags of the session: at most 8, each at most 32 characters. They are stored in lower case.
     #[schema(max_items = 8)]
     tags: Option<Vec<String>>,
 }
 
-/// One session of mine.
+/// Returns a session of the caller.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 200, body = SessionItem), (status = 404, body = Problem)),
 )]
@@ -47,7 +47,7 @@ pub(in crate::gateway::http) async fn read_session(
     ))
 }
 
-/// Rename, pin, archive or tag a session.
+/// Renames, pins, archives or tags a session.
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     request_body = ChangeSessionRequest,
     responses((status = 200, body = SessionItem), (status = 404, body = Problem)),
@@ -92,7 +92,7 @@ async fn rename(
     Ok(Json(item))
 }
 
-/// Delete a session with its journal and workspace.
+/// Deletes a session with its journal and workspace.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)),
 )]

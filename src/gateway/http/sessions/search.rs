@@ -16,45 +16,46 @@ use crate::gateway::word_list;
 /// The most events that a search in one session returns.
 const MAX_EVENTS: usize = 1_000;
 
-/// A page of what was found.
+/// A page of search results.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SearchPage {
-    /// Sessions, newest hit first.
+    /// The sessions with hits, newest hit first.
     items: Vec<FoundSessionItem>,
-    /// For `cursor`, if there is more. The next page may have more of the same sessions.
+    /// The `cursor` of the next page, which may have more hits in the same sessions; `null` on the last page.
     next_cursor: Option<String>,
-    /// Whether older sessions are still being taken up, so that not all of them are found yet.
+    /// True while older sessions are still being indexed, so that the search may miss some of them.
     is_indexing: bool,
 }
 
-/// A session in which something was found.
+/// A session with hits.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct FoundSessionItem {
-    /// Its id.
+    /// The session's id.
     session_id: String,
-    /// What it is about.
+    /// The session's title; `null` until a person or the first answer sets it.
     title: Option<String>,
+    /// True if the session is archived.
     is_archived: bool,
-    /// Newest first; three at most.
+    /// The hits, newest first, 3 at most.
     hits: Vec<HitItem>,
-    /// Whether this page found more than these in it.
+    /// True if this page has more hits in the session than these.
     has_more: bool,
 }
 
-/// A text in which something was found.
+/// A text that matches the search.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct HitItem {
-    /// Of the event that has it; `null` is the session's title.
+    /// The `seq` of the event with the text; `null` for the session's title.
     seq: Option<u64>,
-    /// What it is.
+    /// The kind of text.
     #[schema(value_type = word_list::TextKind)]
     kind: &'static str,
-    /// When it was said (RFC 3339).
+    /// The time of the text (RFC 3339).
     at: String,
-    /// What stands around it, piece by piece: plain text, never markup.
+    /// The text around the match, in pieces of plain text without markup.
     snippet: Vec<PieceItem>,
 }
 
@@ -62,8 +63,9 @@ pub(in crate::gateway::http) struct HitItem {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct PieceItem {
+    /// The text of the piece.
     text: String,
-    /// Whether it was looked for.
+    /// True if the piece matches the search.
     is_match: bool,
 }
 
@@ -91,38 +93,39 @@ impl HitItem {
     }
 }
 
-/// What is looked for.
+/// A search in all sessions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct SearchQueryParams {
-    /// Words that a text has to have, 256 characters at most. The last may be the beginning of a word;
-    /// what stands in double quotes is found as it stands.
+    /// The words that a text must have, at most 256 characters. The last one may be the beginning of a word;
+    /// words in double quotes must occur exactly as written.
     #[param(required, min_length = 1, max_length = 256, pattern = r"[0-9A-Za-z]")]
     q: Option<String>,
-    /// `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page; absent or empty for the first page.
     #[param(pattern = r"^([0-9]{1,19})?$")]
     cursor: Option<String>,
 }
 
-/// What is looked for in one session.
+/// A search in one session (`GET /api/sessions/{id}/search`).
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct FindQueryParams {
-    /// As in `GET /api/search`.
+    /// The words that a text must have, at most 256 characters. The last one may be the beginning of a word;
+    /// words in double quotes must occur exactly as written.
     #[param(required, min_length = 1, max_length = 256, pattern = r"[0-9A-Za-z]")]
     q: Option<String>,
 }
 
-/// Where one session has what is looked for.
+/// The events of one session that match a search.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct FoundEvents {
-    /// `seq` of the events, oldest first; 1000 at most.
+    /// The `seq` of each event, oldest first, 1000 at most.
     items: Vec<u64>,
 }
 
-/// Look for words in all of my sessions: titles, messages, answers, tools with their arguments, and
-/// what they gave.
+/// Searches all sessions of the caller: titles, messages, answers, calls with their arguments, and results of
+/// calls.
 #[utoipa::path(get, path = "/api/search", tag = "sessions", params(SearchQueryParams), responses(
     (status = 200, body = SearchPage), (status = 400, body = Problem), (status = 401, body = Problem),
 ))]
@@ -151,7 +154,7 @@ pub(in crate::gateway::http) async fn search_sessions(
     }))
 }
 
-/// Look for words in one session.
+/// Searches one session.
 #[utoipa::path(get, path = "/api/sessions/{id}/search", tag = "sessions",
     params(("id" = String, Path), FindQueryParams),
     responses((status = 200, body = FoundEvents), (status = 400, body = Problem),

@@ -20,43 +20,45 @@ const DAY_MS: i64 = 86_400_000;
 /// The most days after which a share may end by itself.
 const MAX_DAYS: u32 = 3_650;
 
-/// With whom, and for how long.
+/// The readers of a new share, and its lifetime.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ShareSessionRequest {
-    /// Who may read.
+    /// The people who may read the session.
     #[schema(required, nullable = false, value_type = word_list::ShareAudience)]
     audience: Option<String>,
-    /// Days after which it ends; none = it is ended by hand.
+    /// The number of days after which the share ends; if absent, it ends only when somebody ends it.
     #[schema(minimum = 1, maximum = 3650)]
     expires_in_days: Option<u32>,
 }
 
-/// One way in which a session is shared.
+/// A share of a session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SharedItem {
+    /// The share's id.
     id: String,
-    /// Who may read.
+    /// The people who may read the session.
     #[schema(value_type = word_list::ShareAudience)]
     audience: &'static str,
-    /// Path of the page that shows it; of a link only once, when it is made.
+    /// The path of the page that shows the share. The path of a link is returned only when the link is
+    /// created, and is `null` afterwards.
     path: Option<String>,
-    /// `seq` of the last event that is shown.
+    /// The `seq` of the last event that readers see.
     seq: u64,
-    /// When it was made (RFC 3339).
+    /// When the share was created (RFC 3339).
     created_at: String,
-    /// When it ends (RFC 3339), if it does by itself.
+    /// When the share ends (RFC 3339); `null` if it does not end by itself.
     expires_at: Option<String>,
 }
 
-/// The ways in which a session is shared.
+/// The shares of a session.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SharedItems {
-    /// The newest first, 50 at most.
+    /// The shares, newest first, 50 at most.
     items: Vec<SharedItem>,
-    /// Whether the tenant allows links: those that there are open nothing while it does not.
+    /// True if the tenant allows links. While it does not, existing links open nothing.
     links_allowed: bool,
 }
 
@@ -78,8 +80,10 @@ impl SharedItem {
     }
 }
 
-/// Let others read a session as it is now: `tenant` whoever is signed in to the tenant, `link` whoever
-/// has the link, where the tenant allows links.
+/// Shares a session in its current state.
+///
+/// With `tenant`, whoever is signed in to the tenant may read it; with `link`, whoever has the link, if the
+/// tenant allows links.
 #[utoipa::path(post, path = "/api/sessions/{id}/shares", tag = "sessions",
     params(("id" = String, Path)), request_body = ShareSessionRequest,
     responses((status = 201, body = SharedItem), (status = 400, body = Problem),
@@ -119,7 +123,7 @@ pub(in crate::gateway::http) async fn share_session(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// The ways in which a session is shared.
+/// Lists the shares of a session.
 #[utoipa::path(get, path = "/api/sessions/{id}/shares", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = SharedItems), (status = 404, body = Problem)),
@@ -140,7 +144,7 @@ pub(in crate::gateway::http) async fn list_shares(
     }))
 }
 
-/// Stop sharing a session in that way, at once.
+/// Ends a share of a session at once.
 #[utoipa::path(delete, path = "/api/sessions/{id}/shares/{share}", tag = "sessions",
     params(("id" = String, Path), ("share" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)),

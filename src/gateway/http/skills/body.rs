@@ -13,13 +13,14 @@ use crate::skills::{
     Bundle, Document, FileFacts, Problem, SkillSettings, SkillSwitch, SkillView, write_document,
 };
 
-/// Something that is odd about a skill, or wrong with it.
+/// A problem of a skill, or a warning about it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SkillProblem {
-    /// A field of the front matter, or the path of a file.
+    /// The field of the front matter, or the path of a file.
     at: String,
+    /// The problem, for people.
     message: String,
-    /// What helps.
+    /// The remedy, for people.
     remedy: String,
 }
 
@@ -37,10 +38,11 @@ impl SkillProblem {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SkillFileItem {
-    /// Below the skill's folder.
+    /// The path below the skill's folder.
     path: String,
+    /// The size of the file in bytes.
     bytes: u64,
-    /// Whether it may be run, in the sandbox.
+    /// True if the file is executable in the sandbox.
     executable: bool,
 }
 
@@ -58,43 +60,53 @@ impl SkillFileItem {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SkillItem {
+    /// The skill's id.
     #[schema(pattern = "^skl_[0-9a-f]{32}$")]
     id: String,
+    /// The skill's name.
     name: String,
-    /// What it does, and when it is of use.
+    /// The purpose of the skill, and when to use it.
     description: String,
+    /// The sessions that the skill is for.
     #[schema(value_type = word_list::SkillScope)]
     scope: &'static str,
-    /// SHA-256 of its files, in hex: what transcripts name.
+    /// The SHA-256 of the skill's files, in hex, which transcripts name.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     hash: String,
-    /// Counts its replacements, from 1.
+    /// The number of the skill's version, from 1; each replacement of the files increments it.
     version: u64,
+    /// The skill's license; absent if the front matter has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     license: Option<String>,
-    /// What it needs.
+    /// The skill's requirements; absent if the front matter has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     compatibility: Option<String>,
+    /// The `metadata` of the front matter.
     metadata: BTreeMap<String, String>,
-    /// Tools that it says may run unasked: a claim, which grants nothing.
+    /// Tools that the skill claims may run without approval. The claim grants nothing.
     allowed_tools: Vec<String>,
+    /// The files of the skill.
     files: Vec<SkillFileItem>,
-    /// Of all files together.
+    /// The total size of all files in bytes.
     bytes: u64,
-    /// What is odd about it.
+    /// The warnings about the skill.
     warnings: Vec<SkillProblem>,
-    /// Whether my sessions have it.
+    /// True if the caller's sessions have the skill.
     enabled: bool,
-    /// Whether the sessions of the tenant have it; of the tenant's skills alone.
+    /// True if the sessions of the tenant have the skill; absent if it is a person's own skill.
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled_for_tenant: Option<bool>,
-    /// Whether one of my own has its name, so that my sessions have that one.
+    /// True if the caller's sessions have a skill of the caller with the same name instead.
     hidden: bool,
-    /// Whether I may replace and remove it.
+    /// True if the caller may replace and remove the skill.
     may_change: bool,
+    /// The user id of the person who added the skill.
     created_by: String,
+    /// When the skill was added (RFC 3339).
     created_at: String,
+    /// The user id of the person who last changed the skill.
     updated_by: String,
+    /// When the skill was last changed (RFC 3339).
     updated_at: String,
 }
 
@@ -136,31 +148,33 @@ impl SkillItem {
     }
 }
 
-/// How much skills may hold.
+/// The limits of skills.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct SkillLimits {
-    /// Bytes of one skill.
+    /// The most bytes of one skill.
     bytes: u64,
-    /// Files of one skill.
+    /// The most files of one skill.
     files: usize,
-    /// Skills of one person, and of the tenant.
+    /// The most skills that one person, and that the tenant, may store.
     kept: u64,
-    /// Skills that a model request describes.
+    /// The most skills that a model request describes.
     offered: usize,
 }
 
-/// Skills.
+/// The skills that the caller's sessions may have.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SkillsPage {
+    /// The skills, by name.
     skills: Vec<SkillItem>,
-    /// Whether this installation gives sessions skills at all.
+    /// True if this installation gives skills to sessions at all.
     enabled: bool,
-    /// Whether sessions also have those of their workspace.
+    /// True if sessions also have the skills of their workspace.
     workspace: bool,
-    /// Whether I may change those of the tenant.
+    /// True if the caller may change the tenant's skills.
     may_change_tenant: bool,
+    /// The limits of skills.
     limits: SkillLimits,
 }
 
@@ -181,12 +195,13 @@ impl SkillsPage {
     }
 }
 
-/// A skill with what its `SKILL.md` says.
+/// A skill with the text of its `SKILL.md`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SkillDetails {
+    /// The skill.
     skill: SkillItem,
-    /// What stands behind the front matter.
+    /// The text after the front matter.
     body: String,
 }
 
@@ -201,15 +216,19 @@ impl SkillDetails {
     }
 }
 
-/// What an upload would be.
+/// The skill that an upload would make.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SkillCheck {
+    /// The skill's name.
     name: String,
+    /// The purpose of the skill, and when to use it.
     description: String,
+    /// Tools that the skill claims may run without approval. The claim grants nothing.
     allowed_tools: Vec<String>,
+    /// The files of the skill.
     files: Vec<SkillFileItem>,
-    /// What is odd about it.
+    /// The warnings about the skill.
     warnings: Vec<SkillProblem>,
 }
 
@@ -228,15 +247,17 @@ impl SkillCheck {
     }
 }
 
-/// A skill as it was written in the page.
+/// A skill that was written in the page.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WrittenSkill {
+    /// The skill's name.
     #[schema(required, nullable = false, max_length = 64)]
     name: Option<String>,
+    /// The purpose of the skill, and when to use it.
     #[schema(required, nullable = false, max_length = 1024)]
     description: Option<String>,
-    /// Markdown.
+    /// The text of the skill, in Markdown.
     #[schema(required, nullable = false)]
     body: Option<String>,
 }
@@ -251,13 +272,14 @@ impl WrittenSkill {
     }
 }
 
-/// What is to be switched; what is left out stays as it is.
+/// The switches to change; absent fields stay unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SkillSwitchBody {
-    /// For my sessions.
+    /// True to enable the skill for the caller's sessions, false to disable it.
     enabled: Option<bool>,
-    /// For the sessions of the whole tenant; admins, and the tenant's skills alone.
+    /// True to enable the skill for the sessions of the whole tenant, false to disable it. Only for admins,
+    /// and only for skills of the tenant.
     enabled_for_tenant: Option<bool>,
 }
 

@@ -42,11 +42,11 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(read_skill_file))
 }
 
-/// Whose it will be.
+/// The sessions that a new skill is for.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 struct ScopeQuery {
-    /// `person` (my sessions) or `tenant` (everybody's; admins).
+    /// `person` (the caller's sessions) or `tenant` (everybody's sessions; only for admins).
     #[param(pattern = "^(person|tenant)$", required, nullable = false)]
     scope: Option<String>,
 }
@@ -65,7 +65,7 @@ fn skill_id(id: &str) -> Result<SkillId, ApiError> {
     SkillId::parse(id).ok_or_else(|| ApiError::new(Code::NotFound, "there is no such skill"))
 }
 
-/// The skills that my sessions may have: the tenant's and my own, by name.
+/// Lists the skills that the caller's sessions may have, the tenant's and the caller's own, by name.
 #[utoipa::path(get, path = "/api/skills", tag = "skills",
     responses((status = 200, body = SkillsPage), (status = 403, body = Problem)),
 )]
@@ -81,8 +81,10 @@ async fn list_skills(
     )))
 }
 
-/// Put a skill there, switched on: for my sessions, or as an admin for everybody's. The body is a ZIP or
-/// tar.gz archive of its folder, its `SKILL.md` alone, or JSON with what was written in the page.
+/// Adds an enabled skill for the caller's sessions or, as an admin, for everybody's.
+///
+/// The body is a ZIP or tar.gz archive of the skill's folder, its `SKILL.md` alone, or JSON with a skill that
+/// was written in the page.
 #[utoipa::path(post, path = "/api/skills", tag = "skills", params(ScopeQuery),
     request_body(content(
         (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
@@ -106,7 +108,7 @@ async fn create_skill(
     Ok((StatusCode::CREATED, Json(SkillItem::of(view))))
 }
 
-/// What an upload would be, with everything that is wrong or odd about it. Nothing is kept.
+/// Checks an upload, and returns the skill that it would make, or all its problems. Nothing is stored.
 #[utoipa::path(post, path = "/api/skills/check", tag = "skills", params(ScopeQuery),
     request_body(content(
         (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
@@ -130,7 +132,7 @@ async fn check_skill(
     Ok(Json(SkillCheck::of(document, files)))
 }
 
-/// A skill with its body.
+/// Returns a skill with its text.
 #[utoipa::path(get, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
     responses((status = 200, body = SkillDetails), (status = 403, body = Problem),
         (status = 404, body = Problem)),
@@ -148,7 +150,7 @@ async fn read_skill(
     Ok(Json(SkillDetails::of(view, &bundle)))
 }
 
-/// Give a skill other files, as its next version. It stays switched as it is.
+/// Replaces the files of a skill, as its next version. Its switches stay unchanged.
 #[utoipa::path(put, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
     request_body(content(
         (Vec<u8> = "application/octet-stream"), (WrittenSkill = "application/json"),
@@ -175,7 +177,7 @@ async fn replace_skill(
     Ok(Json(SkillItem::of(view)))
 }
 
-/// Switch a skill on or off: for my sessions, or as an admin for everybody's.
+/// Enables or disables a skill for the caller's sessions or, as an admin, for everybody's.
 #[utoipa::path(patch, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
     request_body = SkillSwitchBody,
     responses((status = 200, body = SkillItem), (status = 400, body = Problem),
@@ -197,7 +199,7 @@ async fn switch_skill(
     Ok(Json(SkillItem::of(view)))
 }
 
-/// Remove a skill. What sessions read of it stays in their transcripts.
+/// Removes a skill. The parts that sessions read stay in their transcripts.
 #[utoipa::path(delete, path = "/api/skills/{id}", tag = "skills", params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)),
 )]
@@ -214,7 +216,7 @@ async fn delete_skill(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The folder of a skill, as a ZIP archive.
+/// Returns the folder of a skill as a ZIP archive.
 #[utoipa::path(get, path = "/api/skills/{id}/archive", tag = "skills", params(("id" = String, Path)),
     responses((status = 200, description = "The archive.", content_type = "application/zip",
         body = Vec<u8>), (status = 403, body = Problem), (status = 404, body = Problem)),
@@ -245,7 +247,7 @@ async fn download_skill(
     ))
 }
 
-/// A file of a skill. The path is one part of the address, with `%2F` for `/`.
+/// Returns a file of a skill. The path is one segment of the address, with `%2F` for `/`.
 #[utoipa::path(get, path = "/api/skills/{id}/files/{path}", tag = "skills",
     params(("id" = String, Path), ("path" = String, Path)),
     responses((status = 200, description = "The content.", content(

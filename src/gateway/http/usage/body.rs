@@ -7,52 +7,60 @@ use utoipa::ToSchema;
 use crate::agent::{UsageGroups, UsageReport};
 use crate::store::records::{CallSums, RequestSums, UsageGroup};
 
-/// What was used.
+/// A usage report.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct UsagePage {
     /// The first day, in UTC.
     #[schema(value_type = String)]
     from: Date,
-    /// The last day.
+    /// The last day, in UTC.
     #[schema(value_type = String)]
     to: Date,
-    /// All model requests of these days together, whatever the page shows.
+    /// The sums of all model requests in these days, independent of the page.
     totals: RequestUsage,
+    /// The groups of the page.
     items: Vec<UsageItem>,
-    /// For `cursor`, if there is more.
+    /// The `cursor` of the next page; `null` on the last page.
     next_cursor: Option<String>,
 }
 
-/// What is summed together; it names only what was grouped by.
+/// A group of the report. Only the fields by which the report is grouped are present.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageItem {
     /// The day, in UTC.
     #[serde(skip_serializing_if = "Option::is_none")]
     day: Option<String>,
+    /// The person whose sessions used something.
     #[serde(skip_serializing_if = "Option::is_none")]
     person: Option<UsagePerson>,
+    /// The provider's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
+    /// The model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    /// The session's id.
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// The title of the caller's own session, while there is such a session.
+    /// The title of the session, if it is the caller's own and still exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What models were asked for: `turn`, `title`, or `compaction` for summaries of what left the context.
+    /// The purpose of the model requests: `turn`, `title`, or `compaction` for summaries of turns that left
+    /// the context.
     #[serde(skip_serializing_if = "Option::is_none")]
     purpose: Option<String>,
+    /// The MCP server's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     server: Option<String>,
+    /// The tool's name at its server.
     #[serde(skip_serializing_if = "Option::is_none")]
     tool: Option<String>,
-    /// Model requests; not of servers and tools.
+    /// The sums of model requests; absent in groups by server or tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<RequestUsage>,
-    /// Calls; of servers and tools only.
+    /// The sums of calls; present only in groups by server or tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     calls: Option<CallUsage>,
 }
@@ -60,70 +68,80 @@ pub(super) struct UsageItem {
 /// A person whose sessions used something.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UsagePerson {
+    /// The person's user id.
     id: String,
-    /// `null` where there is no such person any more.
+    /// The person's name; `null` if the person no longer exists.
     name: Option<String>,
 }
 
-/// What model requests used.
+/// The usage of model requests.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestUsage {
-    /// Attempts, those that became no answer included.
+    /// The number of attempts, including those without an answer.
     requests: u64,
-    /// Everything sent, cached tokens included.
+    /// All input tokens, including cached ones.
     input_tokens: u64,
+    /// Input tokens that were read from the provider's cache.
     cached_tokens: u64,
+    /// Input tokens that were written to the provider's cache.
     cache_write_tokens: u64,
+    /// Input tokens that were written to the provider's cache for a longer time.
     cache_write_long_tokens: u64,
-    /// Everything generated, reasoning included.
+    /// All output tokens, including reasoning.
     output_tokens: u64,
+    /// Output tokens of reasoning.
     reasoning_tokens: u64,
-    /// Input and output.
+    /// Input and output tokens together.
     total_tokens: u64,
-    /// Attempts whose tokens Sepal counted itself, because the provider reported nothing.
+    /// The number of attempts whose tokens Sepal counted itself, because the provider reported none.
     estimated_requests: u64,
-    /// Their part of `totalTokens`.
+    /// The tokens of these attempts, which are included in `totalTokens`.
     estimated_tokens: u64,
-    /// US dollars of the requests whose price was known; `null` where none was.
+    /// The cost in US dollars of the attempts whose price was known; `null` if there were attempts and none
+    /// had a known price.
     cost_usd: Option<f64>,
-    /// Requests whose price was unknown; not in `costUsd`.
+    /// The number of attempts whose price was unknown; `costUsd` does not include them.
     unpriced_requests: u64,
+    /// The composition of `inputTokens`.
     parts: UsageParts,
 }
 
-/// What `inputTokens` were for; the parts are their sum.
+/// The composition of `inputTokens`. Tokens of context providers other than the history are in none of these
+/// parts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UsageParts {
-    /// The system prompt.
+    /// Tokens of the system prompt.
     system: u64,
-    /// Definitions of tools.
+    /// Tokens of tool definitions.
     tools: u64,
-    /// What people and the model said before the newest message.
+    /// Tokens of messages and answers before the newest message.
     history: u64,
-    /// Results of tools.
+    /// Tokens of the results of tools.
     results: u64,
-    /// The newest message.
+    /// Tokens of the newest message.
     message: u64,
-    /// Pictures and documents.
+    /// Tokens of pictures and documents.
     attachments: u64,
-    /// Reasoning that was sent back.
+    /// Tokens of reasoning that was sent back.
     reasoning: u64,
-    /// Requests of releases that did not count parts.
+    /// Tokens of requests by releases that did not count parts.
     unknown: u64,
 }
 
-/// What calls of tools used.
+/// The usage of calls.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CallUsage {
+    /// The number of calls.
     calls: u64,
-    /// Those that failed, or whose outcome nobody knows.
+    /// The number of calls that failed or whose outcome is unknown.
     failed: u64,
+    /// The total duration in milliseconds.
     duration_ms: u64,
-    /// Tokens of the results, estimated.
+    /// The estimated tokens of the results.
     result_tokens: u64,
-    /// Tokens that definitions took of model requests; 0 for a single tool.
+    /// The tokens of the server's tool definitions in model requests; 0 in groups by tool.
     definition_tokens: u64,
 }
 

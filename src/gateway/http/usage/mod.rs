@@ -22,7 +22,7 @@ const CSV: &str = "text/csv";
 /// The most rows of a table, which is built in memory as a whole.
 const MAX_TABLE: usize = 10_000;
 
-/// What was used: members see their own, admins their tenant's.
+/// Returns a usage report. Members see their own usage, admins that of their tenant.
 #[utoipa::path(get, path = "/api/usage", tag = "usage", params(UsageQuery), responses(
     (status = 200, description = "What was used. With `format=csv`, or `Accept: text/csv`, all rows \
         as a table, 10,000 at most.", content((UsagePage = "application/json"), (String = "text/csv"))),

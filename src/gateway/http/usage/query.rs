@@ -16,43 +16,43 @@ const MAX_PAGE: usize = 1_000;
 /// The number of days that are summed by default, today included.
 const USUAL_DAYS: i64 = 30;
 
-/// What is asked.
+/// The days, the grouping and the filters of a usage report.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct UsageQuery {
-    /// The first day, in UTC; none = 29 days before the last.
+    /// The first day, in UTC; if absent, 29 days before the last.
     #[param(pattern = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
     from: Option<String>,
-    /// The last day, in UTC; none = today.
+    /// The last day, in UTC; if absent, today, or `from` if that is later.
     #[param(pattern = "^([0-9]{4}-[0-9]{2}-[0-9]{2})?$")]
     to: Option<String>,
-    /// What is summed apart; none = `day`. `server` and `tool` sum calls, the others model requests.
+    /// The grouping; `day` if absent. `server` and `tool` sum calls, the others sum model requests.
     #[param(pattern = "^(day|day,model|person|model|session|purpose|server|tool)?$")]
     by: Option<String>,
-    /// Only what this person used; their id. Members ask for nobody else.
+    /// The id of a person, to report only their usage. Members may only name themselves.
     #[param(pattern = "^(usr_[0-9a-f]{32})?$")]
     person: Option<String>,
-    /// Only requests to this provider; not with `server` or `tool`.
+    /// The name of a provider, to report only requests to it; not with `server` or `tool`.
     provider: Option<String>,
-    /// Only requests to this model; not with `server` or `tool`.
+    /// The name of a model, to report only requests to it; not with `server` or `tool`.
     model: Option<String>,
-    /// Only what this session used.
+    /// The id of a session, to report only its usage.
     #[param(pattern = "^(ses_[0-9a-f]{32})?$")]
     session: Option<String>,
-    /// What comes first: `name`, `tokens` or `count`; of model requests also `cost`, of calls also
-    /// `duration`. None = days in their order, else the largest first.
+    /// The key of the order: `name`, `tokens` or `count`; for model requests also `cost`, for calls also
+    /// `duration`. If absent, `name` for days, `count` for servers and tools, and `cost` for other groups.
     #[param(pattern = "^(name|cost|tokens|count|duration)?$")]
     sort: Option<String>,
-    /// `asc` or `desc`.
+    /// `asc` or `desc`; if absent, ascending for `name`, descending for the other keys.
     #[param(pattern = "^(asc|desc)?$")]
     order: Option<String>,
-    /// Rows in the page, 1 to 1000; none = 100.
+    /// The number of groups in the page, 1 to 1000; 100 if absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page; absent or empty for the first page.
     #[param(pattern = "^[0-9]{0,9}$")]
     cursor: Option<String>,
-    /// `json` or `csv`.
+    /// `json` or `csv`; if absent, `json`, or `csv` if the `Accept` header asks for it.
     #[param(pattern = "^(json|csv)?$")]
     format: Option<String>,
 }

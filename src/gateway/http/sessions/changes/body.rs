@@ -5,28 +5,30 @@ use utoipa::ToSchema;
 
 use crate::domain::{FileChange, FileKind, FileState, WorkspaceChange};
 
-/// One step of the history of a workspace.
+/// One step of a workspace's history.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ChangeItem {
-    /// Counts the steps of the session, from 1.
+    /// The number of the step in its session, from 1.
     pub(super) number: u64,
-    /// When it was noticed (RFC 3339, UTC).
+    /// When the change was noticed (RFC 3339, UTC).
     at: String,
-    /// The calls that ran; more than one ran side by side, and which of them changed what is not known.
+    /// The ids of the calls that ran. If several ran at the same time, it is unknown which of them changed
+    /// which file.
     calls: Vec<String>,
-    /// The people who changed files, by their ids.
+    /// The user ids of the people who changed files.
     people: Vec<String>,
-    /// The step before which an undo brought the workspace back; null for anything else.
+    /// The step that was undone: the undo restored the workspace to its state before that step; `null` if
+    /// this step is not an undo.
     undoes: Option<u64>,
-    /// Whether the workspace could not be looked at right afterwards, so that whatever came until the next
-    /// look is counted with it.
+    /// True if the workspace could not be scanned right after the change, so that later changes up to the
+    /// next scan are included.
     is_late: bool,
-    /// Files, folders and links that were made.
+    /// The number of files, folders and links that were created.
     created: u64,
-    /// Those that are others now.
+    /// The number of files, folders and links that were modified.
     modified: u64,
-    /// Those that are gone.
+    /// The number of files, folders and links that were deleted.
     deleted: u64,
 }
 
@@ -53,14 +55,14 @@ impl ChangeItem {
 pub(in crate::gateway::http) struct ChangedEntry {
     /// `folder`, `file` or `link`.
     kind: &'static str,
-    /// Who may read, write and run it, in octal digits as in `chmod`.
+    /// The permissions in octal digits, as in `chmod`.
     mode: String,
-    /// Of a file; 0 for anything else.
+    /// The size of a file in bytes; 0 for anything else.
     bytes: u64,
-    /// Where a link leads.
+    /// The target of a link; `null` for anything else.
     target: Option<String>,
-    /// Whether the content of a file is kept: not of one above 1 MiB, nor where the limit of the session's
-    /// history left no room for it.
+    /// True if the content of a file is kept. The content is not kept for files above 1 MiB, or if the
+    /// session's history has no room for it.
     has_content: bool,
 }
 
@@ -83,11 +85,11 @@ impl ChangedEntry {
 /// A path whose entry changed.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ChangedPath {
-    /// From the workspace down; one that is no plain text stands in bash's `$'...'` form.
+    /// The path below the workspace. A path that is not plain text is in bash's `$'...'` form.
     path: String,
-    /// Null where there was none.
+    /// The entry before the change; `null` if there was none.
     before: Option<ChangedEntry>,
-    /// Null where it is gone.
+    /// The entry after the change; `null` if it was deleted.
     after: Option<ChangedEntry>,
 }
 

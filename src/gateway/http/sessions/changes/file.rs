@@ -14,11 +14,11 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, required};
 
-/// Which file.
+/// The changed file to read.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ChangedFileQuery {
-    /// As `path` of the change names it.
+    /// The `path` of the change.
     #[param(max_length = 20_480, required)]
     path: Option<String>,
 }
@@ -28,20 +28,24 @@ pub(in crate::gateway::http) struct ChangedFileQuery {
 pub(in crate::gateway::http) struct EntryContent {
     #[serde(flatten)]
     entry: ChangedEntry,
-    /// The content of a text file, 1 MiB at most; null where it is no text in UTF-8, or is not kept.
+    /// The content of a text file, at most 1 MiB; `null` if the content is not UTF-8 text, or is not kept.
     text: Option<String>,
 }
 
-/// A changed file before and after.
+/// A changed file before and after a step.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ChangedFile {
+    /// The path of the file.
     path: String,
+    /// The file before the step; `null` if there was none.
     before: Option<EntryContent>,
+    /// The file after the step; `null` if it was deleted.
     after: Option<EntryContent>,
 }
 
-/// A file that a step changed, with its contents before and after. They are hostile: they come from inside
-/// the sandbox.
+/// Returns a file that a step changed, with its contents before and after.
+///
+/// The contents come from inside the sandbox: treat them as hostile.
 #[utoipa::path(get, path = "/api/sessions/{id}/changes/{number}/file", tag = "sessions",
     params(("id" = String, Path), ("number" = u64, Path), ChangedFileQuery),
     responses((status = 200, body = ChangedFile), (status = 400, body = Problem),

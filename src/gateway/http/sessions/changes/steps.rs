@@ -17,7 +17,7 @@ use crate::gateway::extract::SessionPath;
 /// The history of a workspace.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ChangeList {
-    /// The newest first, as many as are kept.
+    /// The steps that are kept, newest first.
     items: Vec<ChangeItem>,
 }
 
@@ -26,13 +26,14 @@ pub(in crate::gateway::http) struct ChangeList {
 pub(in crate::gateway::http) struct ChangeDetails {
     #[serde(flatten)]
     change: ChangeItem,
-    /// Sorted; the first 1000 of them.
+    /// The changed paths, sorted, 1000 at most.
     files: Vec<ChangedPath>,
-    /// How many there are.
+    /// The number of all changed paths.
     total: u64,
 }
 
-/// What changed in the session's workspace, and by whom. Nothing is started to say so.
+/// Lists the changes of the session's workspace, with the calls and people that made them. No sandbox is
+/// started for it.
 #[utoipa::path(get, path = "/api/sessions/{id}/changes", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = ChangeList), (status = 404, body = Problem)),
@@ -50,7 +51,7 @@ pub(in crate::gateway::http) async fn list_changes(
     }))
 }
 
-/// What one step changed.
+/// Returns the changes of one step.
 #[utoipa::path(get, path = "/api/sessions/{id}/changes/{number}", tag = "sessions",
     params(("id" = String, Path), ("number" = u64, Path)),
     responses((status = 200, body = ChangeDetails), (status = 400, body = Problem),

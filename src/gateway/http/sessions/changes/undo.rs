@@ -14,30 +14,30 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
 
-/// What an undo would change.
+/// The changes that an undo would make.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct PlannedUndo {
-    /// The step before which the workspace is brought back.
+    /// The step to undo: the workspace would be restored to its state before that step.
     number: u64,
-    /// Names exactly these changes; the undo itself asks for it.
+    /// The digest of exactly these changes, which the undo requires.
     digest: String,
-    /// Sorted; the first 1000 of them.
+    /// The paths that would change, sorted, 1000 at most.
     files: Vec<PlannedPath>,
-    /// How many there are.
+    /// The number of all paths that would change.
     total: u64,
 }
 
-/// A path that an undo would change: `before` is what is there now.
+/// A path that an undo would change. `before` is its current entry.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct PlannedPath {
     #[serde(flatten)]
     path: ChangedPath,
-    /// Whether it can be done. What cannot be brought back stays as it is.
+    /// True if the path can be restored; otherwise it stays as it is.
     is_possible: bool,
 }
 
-/// What was shown.
+/// The plan that was shown.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::gateway::http) struct UndoChangeRequest {
     /// The `digest` of the plan.
@@ -45,27 +45,31 @@ pub(in crate::gateway::http) struct UndoChangeRequest {
     digest: Option<String>,
 }
 
-/// What an undo did.
+/// The result of an undo.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct UndoneChange {
-    /// The step that the undo is itself, by which it can be undone; null where nothing had to change.
+    /// The number of the step that the undo itself made, by which it can be undone; `null` if nothing had to
+    /// change.
     number: Option<u64>,
-    /// Paths that are as they were.
+    /// The number of paths that were restored.
     restored: u64,
-    /// The first 1000 of those that are not.
+    /// The paths that could not be restored, 1000 at most.
     unrestored: Vec<UnrestoredPath>,
 }
 
-/// A path that is not as it was.
+/// A path that could not be restored.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct UnrestoredPath {
+    /// The path below the workspace.
     path: String,
-    /// Why, for people.
+    /// The reason, for people.
     reason: String,
 }
 
-/// What an undo would change now: the way from the workspace as it is to what it was before this step. The
-/// session's sandbox is started to look.
+/// Returns the changes that an undo would make: from the workspace's current state to its state before this
+/// step.
+///
+/// The session's sandbox is started to read the workspace.
 #[utoipa::path(get, path = "/api/sessions/{id}/changes/{number}/undo", tag = "sessions",
     params(("id" = String, Path), ("number" = u64, Path)),
     responses((status = 200, body = PlannedUndo), (status = 400, body = Problem),
@@ -96,8 +100,10 @@ pub(in crate::gateway::http) async fn plan_undo(
     }))
 }
 
-/// Bring the workspace back as it was before this step, and with it before all later ones. That is a step
-/// too, and can be undone. Refused while calls run, and where something else would change than was shown.
+/// Restores the workspace to its state before this step, which also undoes all later steps.
+///
+/// The undo is a step itself, and can be undone. It is refused while calls run, and if it would change
+/// anything other than what was shown.
 #[utoipa::path(post, path = "/api/sessions/{id}/changes/{number}/undo", tag = "sessions",
     params(("id" = String, Path), ("number" = u64, Path)), request_body = UndoChangeRequest,
     responses((status = 200, body = UndoneChange), (status = 400, body = Problem),

@@ -39,18 +39,19 @@ const WORKSPACE: &str = "workspace";
 /// The file in the archive that lists left-out and renamed entries.
 const NOTES: &[u8] = b"LEFT-OUT.txt";
 
-/// What goes into it.
+/// The folder to download.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ArchiveQuery {
-    /// The folder, as `path` of an entry names it; all of the workspace without it.
+    /// The folder, as in `path` of its entry; if absent, the whole workspace.
     #[param(max_length = 20_480)]
     path: Option<String>,
 }
 
-/// A folder of the workspace as a `.tar.gz`, all in one folder of its name. Links, pipes, sockets and
-/// devices are left out, names that Windows does not take are changed, and a file `LEFT-OUT.txt` in it
-/// says so.
+/// Returns a folder of the workspace as a `.tar.gz` archive, which contains one folder of the same name.
+///
+/// Links, pipes, sockets and devices are left out, and names that Windows does not accept are changed. The
+/// file `LEFT-OUT.txt` in the archive lists them.
 #[utoipa::path(get, path = "/api/sessions/{id}/files-archive", tag = "sessions",
     params(("id" = String, Path), ArchiveQuery),
     responses((status = 200, description = "The archive.", content_type = "application/gzip",

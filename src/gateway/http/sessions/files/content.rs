@@ -31,16 +31,16 @@ const SAVED: &str = "sandbox; default-src 'none'; frame-ancestors 'none'";
 const SHOWN: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
      font-src data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'; webrtc 'block'";
 
-/// How it is served.
+/// The way in which a file is served.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ReadFileQuery {
-    /// Whether a browser shows it, sealed, instead of saving it: images, HTML and SVG as what they are,
-    /// anything else as text.
+    /// True to make browsers show the file in a sealed frame instead of saving it: images, HTML and SVG as
+    /// such, anything else as text.
     preview: Option<bool>,
 }
 
-/// The content of a file of the workspace, or one range of it (`Range`).
+/// Returns the content of a file of the workspace, or one range of it (`Range`).
 #[utoipa::path(get, path = "/api/sessions/{id}/files/{*path}", tag = "sessions",
     params(("id" = String, Path), ("path" = String, Path,
         description = "From the workspace down, as the list of files names it."), ReadFileQuery),

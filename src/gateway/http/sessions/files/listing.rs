@@ -14,30 +14,31 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Query, SessionPath};
 use crate::mcp::{EntryKind, FOLDER_PAGE, FolderEntry};
 
-/// Which folder, and which part of it.
+/// The folder to list, and the page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct ListFilesQuery {
-    /// The folder, as `path` of an entry names it; the workspace itself without it.
+    /// The folder, as in `path` of its entry; if absent, the workspace itself.
     #[param(max_length = 20_480)]
     path: Option<String>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page; absent for the first page.
     #[param(max_length = 1024)]
     after: Option<String>,
-    /// Entries of the page.
+    /// The number of entries in the page, 1 to 1000; 1000 if absent.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// A page of a folder: folders first, each kind in the order of its names.
+/// A page of a folder: folders first, each kind sorted by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct FolderListing {
     /// The folder; empty for the workspace itself.
     path: String,
+    /// The entries of the page.
     items: Vec<FileItem>,
-    /// Entries of the whole folder.
+    /// The number of entries in the whole folder.
     total: u64,
-    /// What to send as `after` for the next page; null at the end.
+    /// The `after` of the next page; `null` on the last page.
     next: Option<String>,
 }
 
@@ -45,19 +46,19 @@ pub(in crate::gateway::http) struct FolderListing {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct FileItem {
-    /// One that is no plain text stands in bash's `$'...'` form.
+    /// The name. A name that is not plain text is in bash's `$'...'` form.
     name: String,
-    /// From the workspace down, in the same form: it names the file in addresses and queries.
+    /// The path below the workspace, in the same form. It names the entry in addresses and queries.
     path: String,
     /// `folder`, `file`, `link` or `special` (a pipe, socket or device).
     kind: &'static str,
-    /// Of a file; 0 for anything else.
+    /// The size of a file in bytes; 0 for anything else.
     bytes: u64,
-    /// RFC 3339, UTC.
+    /// When the entry was last modified (RFC 3339, UTC).
     modified_at: String,
-    /// Names the content of a file, for `If-Match`.
+    /// The version of a file's content, for `If-Match`; `null` for anything else.
     version: Option<String>,
-    /// Where a link leads. Links are not followed.
+    /// The target of a link; `null` for anything else. Links are not followed.
     target: Option<String>,
 }
 
@@ -80,8 +81,10 @@ impl FileItem {
     }
 }
 
-/// A folder of the session's workspace. Where nothing has run in the session, it is empty; otherwise the
-/// session's sandbox is started to look.
+/// Lists a folder of the session's workspace.
+///
+/// If nothing has run in the session, the workspace is empty. Otherwise the session's sandbox is started to
+/// read the folder.
 #[utoipa::path(get, path = "/api/sessions/{id}/files", tag = "sessions",
     params(("id" = String, Path), ListFilesQuery),
     responses((status = 200, body = FolderListing), (status = 400, body = Problem),

@@ -20,26 +20,29 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
 use crate::mcp::{FILE_PART, UploadPart, UploadedFile};
 
-/// What an upload may replace.
+/// The files that an upload may replace.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct PutFileQuery {
-    /// Whether a file of that name is replaced, whatever it holds. Without it and without `If-Match`,
-    /// none is.
+    /// True to replace an existing file of that name, whatever its content. Without it and without
+    /// `If-Match`, no file is replaced.
     overwrite: Option<bool>,
 }
 
 /// A file that was uploaded.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct PutFileResponse {
+    /// The path below the workspace.
     path: String,
+    /// The size of the file in bytes.
     bytes: u64,
-    /// Names the content, for `If-Match`.
+    /// The version of the content, for `If-Match`.
     version: String,
 }
 
-/// Upload a file into the workspace. Missing folders are made. The file is there once it has come whole,
-/// and nothing is followed or replaced that is no file.
+/// Uploads a file into the workspace, and creates missing folders.
+///
+/// The file appears once it has arrived completely. Links are not followed, and only files are replaced.
 #[utoipa::path(put, path = "/api/sessions/{id}/files/{*path}", tag = "sessions",
     params(("id" = String, Path), ("path" = String, Path,
         description = "From the workspace down, as the list of files names it."), PutFileQuery),
@@ -165,15 +168,15 @@ impl Upload<'_> {
     }
 }
 
-/// What goes with a deletion.
+/// The way in which an entry is deleted.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct DeleteFileQuery {
-    /// Whether a folder goes with all that is in it.
+    /// True to delete a folder with everything in it.
     recursive: Option<bool>,
 }
 
-/// Delete a file, link or folder of the workspace. A link goes itself, not what it leads to.
+/// Deletes a file, link or folder of the workspace. The target of a link is not deleted.
 #[utoipa::path(delete, path = "/api/sessions/{id}/files/{*path}", tag = "sessions",
     params(("id" = String, Path), ("path" = String, Path,
         description = "From the workspace down, as the list of files names it."), DeleteFileQuery),

@@ -17,7 +17,10 @@ use crate::store::records::MarksChange;
 /// The most sessions of one request.
 const MAX_SESSIONS: usize = 200;
 
-/// What to do with sessions.
+/// The change to make to sessions.
+///
+/// `tag` adds a tag, and `untag` removes it. `delete` removes the sessions from every list at once, and
+/// deletes them ten seconds later; `restore` cancels the deletion within those ten seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::gateway::http) enum BulkAction {
@@ -27,40 +30,41 @@ pub(in crate::gateway::http) enum BulkAction {
     Unarchive,
     /// Adds `tag`.
     Tag,
-    /// Takes `tag` away.
+    /// Removes `tag`.
     Untag,
-    /// Takes them off every list at once, and deletes them ten seconds later.
+    /// Removes the sessions from every list at once, and deletes them ten seconds later.
     Delete,
-    /// Takes a deletion back, within those ten seconds.
+    /// Cancels a deletion, within those ten seconds.
     Restore,
 }
 
-/// Sessions, and what to do with them.
+/// Sessions, and the change to make to them.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::gateway::http) struct BulkRequest {
-    /// 1 to 200.
+    /// The ids of the sessions, 1 to 200.
     #[schema(required, nullable = false, min_items = 1, max_items = 200)]
     ids: Option<Vec<String>>,
+    /// The change to make.
     #[schema(required, nullable = false)]
     action: Option<BulkAction>,
-    /// For `tag` and `untag`.
+    /// The tag, for the actions `tag` and `untag`.
     #[schema(min_length = 1, max_length = 32)]
     tag: Option<String>,
 }
 
-/// What became of them.
+/// The result of a change to several sessions.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct BulkDone {
-    /// The ids that it was done to.
+    /// The ids of the sessions that were changed.
     done: Vec<String>,
-    /// The ids of which the caller has no session.
+    /// The ids that name no session of the caller.
     not_found: Vec<String>,
-    /// After `delete`: when the last of them is deleted (RFC 3339).
+    /// After `delete`: when the last of the sessions is deleted (RFC 3339); `null` otherwise.
     delete_at: Option<String>,
 }
 
-/// Pin, archive, tag or delete several sessions.
+/// Pins, archives, tags, deletes or restores several sessions.
 #[utoipa::path(post, path = "/api/sessions/bulk", tag = "sessions", request_body = BulkRequest,
     responses((status = 200, body = BulkDone), (status = 400, body = Problem)),
 )]

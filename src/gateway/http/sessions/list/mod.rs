@@ -25,28 +25,28 @@ const MAX_PAGE: usize = 200;
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SessionsPage {
-    /// Pinned ones first, then newest first.
+    /// The sessions: pinned ones first, then newest first.
     items: Vec<SessionItem>,
-    /// For `cursor`, if there is more.
+    /// The `cursor` of the next page; `null` on the last page.
     next_cursor: Option<String>,
 }
 
-/// Which page.
+/// The page, and the sessions to list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct SessionsQuery {
-    /// `nextCursor` of the page before.
+    /// The `nextCursor` of the previous page; absent or empty for the first page.
     #[param(pattern = r"^(p?-?[0-9]{1,18}\.ses_[0-9a-f]{32})?$")]
     cursor: Option<String>,
-    /// Sessions in the page, 1 to 200.
+    /// The number of sessions in the page, 1 to 200; 50 if absent.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<usize>,
-    /// Only those in that state: `idle`, `running`, `waiting` or `failed`.
+    /// Selects the sessions in this state: `idle`, `running`, `waiting` or `failed`.
     #[param(pattern = "^(idle|running|waiting|failed)?$")]
     state: Option<String>,
-    /// `true`: those that are archived, in place of those that are not.
+    /// True to list archived sessions instead of those that are not archived; false if absent.
     archived: Option<bool>,
-    /// Only those with that tag.
+    /// Selects the sessions with this tag.
     #[param(max_length = 32)]
     tag: Option<String>,
 }
@@ -54,21 +54,21 @@ pub(in crate::gateway::http) struct SessionsQuery {
 /// A session to create.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(in crate::gateway::http) struct CreateSessionRequest {
-    /// What it is about.
+    /// The session's title; if absent, the first answer sets it.
     #[schema(min_length = 1, max_length = 200, pattern = r"\S")]
     title: Option<String>,
-    /// The model that answers; none = the tenant's default.
+    /// The model that answers; if absent, the caller's default.
     #[schema(max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     model: Option<String>,
-    /// Whose model; none = the one that serves it.
+    /// The name of the model's provider; if absent, the provider that serves the model.
     provider: Option<String>,
-    /// How much the model may think: `off`, `minimal`, `low`, `medium`, `high`, `max`, or tokens;
-    /// none = what the settings say of the model.
+    /// The reasoning effort: `off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens; if
+    /// absent, the effort that the settings define for the model.
     #[schema(value_type = Option<String>)]
     effort: Option<Effort>,
 }
 
-/// My sessions, pinned ones first, then newest first.
+/// Lists the caller's sessions: pinned ones first, then newest first.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionsQuery), responses(
     (status = 200, body = SessionsPage), (status = 401, body = Problem),
 ))]
@@ -116,7 +116,7 @@ fn no_state() -> ApiError {
     ApiError::of_field(Code::InvalidArguments, "state", text)
 }
 
-/// Create a session.
+/// Creates a session.
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = CreateSessionRequest,
     responses((status = 201, body = SessionItem), (status = 400, body = Problem)),
 )]

@@ -15,10 +15,10 @@ use crate::gateway::http::sessions::attachments::AttachmentItem;
 use crate::mcp::{Completing, Reference};
 use crate::servers::ListedOffer;
 
-/// The resources of a session's servers.
+/// The resources that a session's servers offer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct SessionResources {
-    /// The servers that offer some, and those that were not listed yet.
+    /// The servers that offer resources, and those whose lists are incomplete or were never read.
     items: Vec<ServerResources>,
 }
 
@@ -28,14 +28,17 @@ pub(in crate::gateway::http) struct SessionResources {
 pub(in crate::gateway::http) struct ServerResources {
     /// The server's name.
     server: String,
+    /// The server's description; `null` if it has none.
     description: Option<String>,
-    /// Whether the server was ever asked; where it was not, its first use or a test lists it.
+    /// True if the server was ever listed; otherwise its first use or a test lists it.
     listed: bool,
+    /// The resources.
     resources: Vec<ResourceItem>,
+    /// The templates of addresses.
     templates: Vec<TemplateItem>,
-    /// What is missing in the lists, and why.
+    /// The reasons the lists are incomplete, for people.
     problems: Vec<String>,
-    /// Whether the server completes the arguments of templates.
+    /// True if the server completes the arguments of templates.
     can_complete: bool,
 }
 
@@ -43,51 +46,58 @@ pub(in crate::gateway::http) struct ServerResources {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ResourceItem {
-    /// Its address at the server.
+    /// The resource's address at the server.
     uri: String,
+    /// The resource's name.
     name: String,
+    /// The resource's name for people; `null` if the server gives none.
     title: Option<String>,
+    /// The resource's description; `null` if the server gives none.
     description: Option<String>,
-    /// What the server says that it is.
+    /// The media type, as the server states it; `null` if it does not.
     mime_type: Option<String>,
-    /// Bytes, as the server says.
+    /// The size in bytes, as the server states it; `null` if it does not.
     size: Option<u64>,
 }
 
-/// A pattern of addresses, as its server describes it.
+/// A template of addresses, as its server describes it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct TemplateItem {
-    /// As RFC 6570 writes it.
+    /// The template, in the form of RFC 6570.
     uri_template: String,
+    /// The template's name.
     name: String,
+    /// The template's name for people; `null` if the server gives none.
     title: Option<String>,
+    /// The template's description; `null` if the server gives none.
     description: Option<String>,
+    /// The media type of the resources, as the server states it; `null` if it does not.
     mime_type: Option<String>,
 }
 
-/// Which resource is read.
+/// The resource to read.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ReadResourceRequest {
     /// The server's name.
     server: String,
-    /// Its address at the server; one that is not listed may be read too.
+    /// The resource's address at the server, which does not need to be listed.
     #[schema(max_length = 4096)]
     uri: String,
 }
 
-/// What was read.
+/// The content of a resource.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ResourceContents {
-    /// One where the resource is no folder.
+    /// The contents; more than one only if the resource is a folder.
     items: Vec<AttachmentItem>,
 }
 
-/// The prompts of a session's servers.
+/// The prompts that a session's servers offer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct SessionPrompts {
-    /// The servers that offer some, and those that were not listed yet.
+    /// The servers that offer prompts, and those whose lists are incomplete or were never read.
     items: Vec<ServerPrompts>,
 }
 
@@ -97,35 +107,43 @@ pub(in crate::gateway::http) struct SessionPrompts {
 pub(in crate::gateway::http) struct ServerPrompts {
     /// The server's name.
     server: String,
-    /// Whether the server was ever asked.
+    /// True if the server was ever listed.
     listed: bool,
+    /// The prompts.
     prompts: Vec<PromptItem>,
-    /// What is missing in the list, and why.
+    /// The reasons the list is incomplete, for people.
     problems: Vec<String>,
-    /// Whether the server completes arguments.
+    /// True if the server completes arguments.
     can_complete: bool,
 }
 
 /// A prompt, as its server describes it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct PromptItem {
+    /// The prompt's name.
     name: String,
+    /// The prompt's name for people; `null` if the server gives none.
     title: Option<String>,
+    /// The prompt's description; `null` if the server gives none.
     description: Option<String>,
+    /// The arguments of the prompt.
     arguments: Vec<PromptArgumentItem>,
 }
 
-/// An argument of a prompt: a text.
+/// An argument of a prompt. Its value is a text.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct PromptArgumentItem {
+    /// The argument's name.
     name: String,
+    /// The argument's name for people; `null` if the server gives none.
     title: Option<String>,
+    /// The argument's description; `null` if the server gives none.
     description: Option<String>,
-    /// Whether the prompt cannot be had without it.
+    /// True if the prompt requires the argument.
     required: bool,
 }
 
-/// Which prompt, and its arguments.
+/// A prompt to get, with its arguments.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct GetPromptRequest {
@@ -134,6 +152,7 @@ pub(in crate::gateway::http) struct GetPromptRequest {
     /// The prompt's name.
     #[schema(max_length = 4096)]
     pub(super) name: String,
+    /// The values of the arguments, by name.
     #[serde(default)]
     pub(super) arguments: BTreeMap<String, String>,
 }
@@ -141,35 +160,40 @@ pub(in crate::gateway::http) struct GetPromptRequest {
 /// The messages of a prompt.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct Prompt {
+    /// The prompt's description; `null` if the server gives none.
     description: Option<String>,
+    /// The messages, in order.
     messages: Vec<PromptMessage>,
 }
 
-/// One message of a prompt: a text, a file or a resource that may be read.
+/// One message of a prompt. Exactly one of `text`, `attachment` and `resource` is not `null`.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct PromptMessage {
     /// `user` or `assistant`.
     role: &'static str,
+    /// The text.
     text: Option<String>,
+    /// The file.
     attachment: Option<AttachmentItem>,
+    /// A resource that may be read.
     resource: Option<ResourceItem>,
 }
 
-/// An argument that is being typed. Either `prompt` or `template` says whose it is.
+/// An argument that is being typed. Exactly one of `prompt` and `template` names what it belongs to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct CompleteArgumentRequest {
     /// The server's name.
     server: String,
-    /// A prompt's name.
+    /// The name of the prompt.
     prompt: Option<String>,
-    /// A template, as the list of resources gives it.
+    /// The template, as in the list of resources.
     template: Option<String>,
     /// The argument's name.
     argument: String,
-    /// What stands there so far.
+    /// The text so far.
     value: String,
-    /// The other arguments.
+    /// The values of the other arguments, by name.
     #[serde(default)]
     others: BTreeMap<String, String>,
 }
@@ -177,7 +201,7 @@ pub(in crate::gateway::http) struct CompleteArgumentRequest {
 /// Values that an argument may have.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct Completion {
-    /// The best first; 100 at most.
+    /// The values, best first, 100 at most.
     pub(super) values: Vec<String>,
 }
 

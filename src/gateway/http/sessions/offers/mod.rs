@@ -34,7 +34,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(views::read_view_frame))
 }
 
-/// The resources that the session's MCP servers offer, as they were last listed. Starts no server.
+/// Lists the resources that the session's MCP servers offer, as they were last listed. No server is started.
 #[utoipa::path(get, path = "/api/sessions/{id}/resources", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = SessionResources), (status = 404, body = Problem)),
@@ -51,8 +51,9 @@ pub(in crate::gateway::http) async fn list_resources(
     Ok(Json(listed.into()))
 }
 
-/// Read a resource over the session's own connection, and keep what it is now with the session: a
-/// message names it in `attachments`.
+/// Reads a resource over the session's own connection, and stores its current content with the session.
+///
+/// A message names the content in `attachments`.
 #[utoipa::path(post, path = "/api/sessions/{id}/resources/read", tag = "sessions",
     params(("id" = String, Path)), request_body = ReadResourceRequest,
     responses((status = 200, body = ResourceContents), (status = 400, body = Problem),
@@ -72,7 +73,7 @@ pub(in crate::gateway::http) async fn read_resource(
     Ok(Json(read.into()))
 }
 
-/// The prompts that the session's MCP servers offer, as they were last listed. Starts no server.
+/// Lists the prompts that the session's MCP servers offer, as they were last listed. No server is started.
 #[utoipa::path(get, path = "/api/sessions/{id}/prompts", tag = "sessions",
     params(("id" = String, Path)),
     responses((status = 200, body = SessionPrompts), (status = 404, body = Problem)),
@@ -89,8 +90,9 @@ pub(in crate::gateway::http) async fn list_prompts(
     Ok(Json(listed.into()))
 }
 
-/// Ask an MCP server for the messages of a prompt. Nothing is said in the session by it; files in the
-/// messages are kept with the session.
+/// Gets the messages of a prompt from an MCP server.
+///
+/// Nothing is said in the session. Files in the messages are stored with the session.
 #[utoipa::path(post, path = "/api/sessions/{id}/prompts/get", tag = "sessions",
     params(("id" = String, Path)), request_body = GetPromptRequest,
     responses((status = 200, body = Prompt), (status = 400, body = Problem),
@@ -118,7 +120,8 @@ pub(in crate::gateway::http) async fn get_prompt(
     Ok(Json(offers.prompt(&key, &caller, which).await?.into()))
 }
 
-/// Values that an argument of a prompt or of a template of addresses may have, by its server.
+/// Returns values that an argument of a prompt or of a template of addresses may have, as its server suggests
+/// them.
 #[utoipa::path(post, path = "/api/sessions/{id}/completions", tag = "sessions",
     params(("id" = String, Path)), request_body = CompleteArgumentRequest,
     responses((status = 200, body = Completion), (status = 400, body = Problem),

@@ -48,26 +48,28 @@ const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), clipboard-r
     clipboard-write=(), display-capture=(), payment=(), usb=(), serial=(), hid=(), midi=(), \
     publickey-credentials-get=(), screen-wake-lock=(), fullscreen=()";
 
-/// A view, as it may be shown.
+/// The document of a view, and the frame in which it may be shown.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ViewDocument {
-    /// The document. It is hostile: it belongs into its frame, and nowhere else.
+    /// The document. It is hostile: show it only in its frame.
     html: String,
-    /// The address of the frame for it, with the policy that goes with it; relative to the page's own.
+    /// The address of the document's frame, with the view's policy in its query; relative to the page's own
+    /// address.
     frame: String,
-    /// Hosts that it may send to and read from; whoever loads it should have agreed to them.
+    /// The hosts that the view may send to and read from. The person should agree to them before the view is
+    /// loaded.
     connect: Vec<String>,
-    /// Hosts that it may load scripts, styles, images, fonts and media from.
+    /// The hosts from which the view may load scripts, styles, images, fonts and media.
     load: Vec<String>,
-    /// Hosts whose pages it may show.
+    /// The hosts whose pages the view may show.
     frames: Vec<String>,
-    /// Hosts that its relative addresses may begin at.
+    /// The hosts at which the view's relative addresses may begin.
     base: Vec<String>,
-    /// What it declared that is no host, and is not allowed.
+    /// The declared values that are not hosts or exceed the limit, and are not allowed.
     left_out: Vec<String>,
-    /// What it asks browsers for, and is not given: `camera`, `microphone`, `geolocation`,
-    /// `clipboardWrite`.
+    /// The browser permissions that the view requests and does not get: `camera`, `microphone`,
+    /// `geolocation`, `clipboardWrite`.
     permissions: Vec<&'static str>,
 }
 
@@ -110,8 +112,8 @@ fn name_of(reach: ViewReach) -> &'static str {
     }
 }
 
-/// Read the document of a tool's view (MCP Apps) over the session's own connection, for its owner. Nothing
-/// of it is kept.
+/// Reads the document of a tool's view (MCP Apps) over the session's own connection. Only for the session's
+/// owner. Nothing is stored.
 #[utoipa::path(post, path = "/api/sessions/{id}/views", tag = "sessions",
     params(("id" = String, Path)), request_body = ReadResourceRequest,
     responses((status = 200, body = ViewDocument), (status = 400, body = Problem),
@@ -130,32 +132,36 @@ pub(in crate::gateway::http) async fn read_view(
     Ok(Json(offers.view(&key, &caller, &which).await?.into()))
 }
 
-/// What a view wants to read.
+/// A resource that a view reads.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ReadForViewRequest {
-    /// The call whose view it is: its server is asked.
+    /// The id of the call whose view it is. The resource is read from that call's server.
     call_id: String,
-    /// The resource's address.
+    /// The resource's address at the server.
     uri: String,
 }
 
-/// A resource, as a view reads it.
+/// The content of a resource that a view reads.
 #[derive(Debug, Serialize, ToSchema)]
 pub(in crate::gateway::http) struct ViewResource {
+    /// The pieces of the content.
     contents: Vec<ViewResourceContent>,
 }
 
-/// A piece of a resource: either `text` or `blob`.
+/// A piece of a resource's content: either `text` or `blob`.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ViewResourceContent {
+    /// The address of the piece at the server.
     uri: String,
+    /// The media type, as the server states it; absent if it does not.
     #[serde(skip_serializing_if = "Option::is_none")]
     mime_type: Option<String>,
+    /// The text; absent if the piece is binary.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// In base64.
+    /// The bytes in base64; absent if the piece is text.
     #[serde(skip_serializing_if = "Option::is_none")]
     blob: Option<String>,
 }
@@ -175,8 +181,9 @@ impl From<ViewContent> for ViewResourceContent {
     }
 }
 
-/// Read a resource for the view of a call, of that call's server alone, over the session's own connection,
-/// for its owner. Nothing of it is kept.
+/// Reads a resource for the view of a call, over the session's own connection. Only for the session's owner.
+///
+/// Only resources of that call's server can be read. Nothing is stored.
 #[utoipa::path(post, path = "/api/sessions/{id}/views/resources", tag = "sessions",
     params(("id" = String, Path)), request_body = ReadForViewRequest,
     responses((status = 200, body = ViewResource), (status = 400, body = Problem),
@@ -204,18 +211,19 @@ pub(in crate::gateway::http) async fn read_for_view(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(in crate::gateway::http) struct FrameQuery {
-    /// Hosts that it may send to and read from.
+    /// The hosts that the view may send to and read from.
     connect: Option<String>,
-    /// Hosts that it may load from.
+    /// The hosts from which the view may load scripts, styles, images, fonts and media.
     load: Option<String>,
-    /// Hosts whose pages it may show.
+    /// The hosts whose pages the view may show.
     frames: Option<String>,
-    /// Hosts that its relative addresses may begin at.
+    /// The hosts at which the view's relative addresses may begin.
     base: Option<String>,
 }
 
-/// The empty frame that a view is shown in: sealed, with a policy of those hosts. It shows what the page
-/// around it hands it, once, and nothing to anybody else.
+/// Returns the empty frame in which a view is shown, sealed by a policy that allows only the given hosts.
+///
+/// The frame shows the document that the embedding page hands to it, once.
 #[utoipa::path(get, path = "/api/view-frame", tag = "sessions", params(FrameQuery),
     responses((status = 200, description = "The frame.", content_type = "text/html", body = String),
         (status = 400, body = Problem), (status = 401, body = Problem)),
