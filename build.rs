@@ -1,12 +1,10 @@
-//! Rebuilds when a migration or the page changes: the macros that embed them cannot see new files
-//! by themselves.
+//! Rebuilds when the page changes: the macro that embeds it cannot see new files by itself.
 
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo tells build scripts by the environment"
 )]
 fn main() {
-    println!("cargo:rerun-if-changed=migrations");
     if let Err(error) = std::fs::create_dir_all("web/dist") {
         println!("cargo:warning=cannot create the folder `web/dist`: {error}");
     }

@@ -1,5 +1,5 @@
-//! The rules of ARCHITECTURE.md for the trees of modules, as far as Cargo does not hold them: it keeps
-//! the crates in order, and these tests keep the modules of each.
+//! Checks the rules of ARCHITECTURE.md that Cargo cannot check: Cargo keeps the crates in order, and these
+//! tests the modules of each crate.
 
 mod roads;
 mod rules;
@@ -12,24 +12,33 @@ use std::sync::LazyLock;
 
 use source::Source;
 
-/// The layers from top to bottom; each may use what stands below it. Siblings share a line and
-/// never name each other. Those that are crates are named like modules, because the program exports them so.
+/// The layers of the program and of the core, from top to bottom; each may use what stands below it.
 const LAYERS: &[&[&str]] = &[
     &["cli"],
     &["app"],
     &["gateway"],
     &["agent"],
-    &["servers"],
-    &["providers"],
-    &["context"],
-    &["history", "llm", "mcp", "sandbox", "skills", "tenancy"],
-    &["store"],
-    &["net"],
+    CRATES,
+    &["history"],
     &["session"],
-    &["telemetry"],
-    &["config"],
-    &["jobs"],
     &["domain"],
+];
+
+/// The crates that the program exports like modules. Cargo keeps the order among them.
+const CRATES: &[&str] = &[
+    "config",
+    "context",
+    "jobs",
+    "llm",
+    "mcp",
+    "net",
+    "providers",
+    "sandbox",
+    "servers",
+    "skills",
+    "store",
+    "telemetry",
+    "tenancy",
 ];
 
 /// Modules that only compute: no waiting, no I/O, no clock.
@@ -91,37 +100,35 @@ impl File {
 /// The trees of modules that have layers: the program, and the core, whose modules the program exports.
 const LAYERED: [&str; 2] = ["src", "crates/core/src"];
 
-/// The crates without layers inside.
-const FLAT: [&str; 6] = [
-    "crates/config/src",
-    "crates/jobs/src",
-    "crates/llm/src",
-    "crates/mcp/src",
-    "crates/net/src",
-    "crates/telemetry/src",
-];
-
-/// The files of the layered trees, read once for all rules: that takes longer than any of them.
-fn files() -> &'static [File] {
-    static FILES: LazyLock<Vec<File>> = LazyLock::new(|| {
-        LAYERED
-            .iter()
-            .flat_map(|folder| files_below(folder))
+/// All trees of modules by their folder, read once for all rules: that takes longer than any of them.
+fn trees() -> &'static BTreeMap<String, Vec<File>> {
+    static TREES: LazyLock<BTreeMap<String, Vec<File>>> = LazyLock::new(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let crates = fs::read_dir(root.join("crates")).unwrap();
+        let crates = crates.map(|entry| {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            format!("crates/{name}/src")
+        });
+        let folders = crates.chain(["src".to_owned()]);
+        folders
+            .map(|folder| {
+                let files = files_below(&folder);
+                (folder, files)
+            })
             .collect()
     });
-    &FILES
+    &TREES
 }
 
-/// The files of every tree.
-fn trees() -> impl Iterator<Item = &'static [File]> {
-    static CRATES: LazyLock<Vec<Vec<File>>> =
-        LazyLock::new(|| FLAT.iter().map(|folder| files_below(folder)).collect());
-    CRATES.iter().map(Vec::as_slice).chain([files()])
+/// The findings of a rule in the layered trees.
+fn in_layers(rule: fn(&[File]) -> Vec<String>) -> Vec<String> {
+    let layered = LAYERED.iter().map(|folder| &trees()[*folder]);
+    layered.flat_map(|files| rule(files)).collect()
 }
 
-/// What a rule finds in any tree.
+/// The findings of a rule in all trees.
 fn everywhere(rule: fn(&[File]) -> Vec<String>) -> Vec<String> {
-    trees().flat_map(rule).collect()
+    trees().values().flat_map(|files| rule(files)).collect()
 }
 
 fn files_below(folder: &str) -> Vec<File> {
@@ -306,7 +313,7 @@ fn assert_none(rule: &str, wrong: &[String]) {
 fn a_layer_uses_only_what_stands_below_it() {
     assert_none(
         "Each layer may use only what stands below it, siblings never each other",
-        &wrong_layers(files()),
+        &in_layers(wrong_layers),
     );
 }
 
@@ -314,7 +321,7 @@ fn a_layer_uses_only_what_stands_below_it() {
 fn the_pure_core_has_no_clock_and_no_io() {
     assert_none(
         "These modules only compute: no async, no clock, no I/O",
-        &impurities(files()),
+        &in_layers(impurities),
     );
 }
 
@@ -354,6 +361,6 @@ fn every_public_item_says_what_it_is_for() {
 fn the_front_page_lists_the_modules_in_reading_order() {
     assert_none(
         "lib.rs lists the modules from the top layer to the bottom",
-        &wrong_reading_order(files()),
+        &in_layers(wrong_reading_order),
     );
 }

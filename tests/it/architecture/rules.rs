@@ -15,27 +15,27 @@ fn check(rule: fn(&[File]) -> Vec<String>, house: &[(&str, &str)], expected: &[&
 }
 
 #[test]
-fn an_upward_or_sideward_use_is_caught() {
-    let upward = [("store/db.rs", "use crate::{domain, agent::Agent};")];
+fn an_upward_use_is_caught() {
+    let upward = [("agent/db.rs", "use crate::{domain, gateway::Gateway};")];
     check(
         wrong_layers,
         &upward,
-        &["store/db.rs: `store` may not use `agent`"],
+        &["agent/db.rs: `agent` may not use `gateway`"],
     );
-    let sideward = [("llm/mod.rs", "fn f() { crate::mcp::list(); }")];
+    let in_core = [("domain/id.rs", "use crate::session;")];
     check(
         wrong_layers,
-        &sideward,
-        &["llm/mod.rs: `llm` may not use `mcp`"],
+        &in_core,
+        &["domain/id.rs: `domain` may not use `session`"],
     );
     let hidden = [(
-        "llm/openai/wire.rs",
+        "agent/feed/wire.rs",
         "mod t { use super::super::super::super::app::App; }",
     )];
     check(
         wrong_layers,
         &hidden,
-        &["llm/openai/wire.rs: `llm` may not use `app`"],
+        &["agent/feed/wire.rs: `agent` may not use `app`"],
     );
     let app = [("gateway/mod.rs", "use crate::app;")];
     check(
@@ -43,11 +43,11 @@ fn an_upward_or_sideward_use_is_caught() {
         &app,
         &["gateway/mod.rs: `gateway` may not use `app`"],
     );
-    let unknown = [("llm/mod.rs", "use crate::lost::X;")];
+    let unknown = [("agent/mod.rs", "use crate::lost::X;")];
     check(
         wrong_layers,
         &unknown,
-        &["llm/mod.rs: `llm` may not use `lost`"],
+        &["agent/mod.rs: `agent` may not use `lost`"],
     );
 }
 
@@ -107,8 +107,8 @@ fn names_front_pages_and_order_are_caught() {
     let expected = ["llm/util.rs: module `util`", "mcp/mod.rs: module `helpers`"];
     check(empty_names, &house, &expected);
     check(without_front_page, &house, &["llm/util.rs"]);
-    let order = [("lib.rs", "pub mod domain; pub mod llm; mod lost;")];
-    let expected = ["`llm` stands too low", "`lost` is in no layer"];
+    let order = [("lib.rs", "pub mod domain; pub mod session; mod lost;")];
+    let expected = ["`session` stands too low", "`lost` is in no layer"];
     check(wrong_reading_order, &order, &expected);
 }
 
