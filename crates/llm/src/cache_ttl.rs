@@ -29,10 +29,6 @@ impl CacheTtl {
     }
 
     /// Returns true for the vendor's default. Takes a reference because serde passes one.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde hands out references"
-    )]
     pub fn is_usual(&self) -> bool {
         *self == Self::FiveMinutes
     }

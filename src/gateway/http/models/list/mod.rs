@@ -192,7 +192,7 @@ impl ModelList {
         let today = self.clock.now().date();
         // A list that failed does not change the replacement.
         if list.problem.is_none() {
-            let other = self.replacement(offer, list, (&choice.model, today));
+            let other = Self::replacement(offer, list, &choice.model, today);
             offer.replace_default(&choice.model, other.as_deref());
         }
         let other = offer.stand_in(&choice.model)?;
@@ -211,12 +211,7 @@ impl ModelList {
     /// living model of its family, else the first listed living model with tools that the catalogue knows,
     /// else the first listed one. `None` if the settings name the default, if it is listed and lives, if it
     /// is listed without a successor, or if nothing is listed.
-    fn replacement(
-        &self,
-        offer: &Offer,
-        list: &List,
-        (default, today): (&str, Date),
-    ) -> Option<String> {
+    fn replacement(offer: &Offer, list: &List, default: &str, today: Date) -> Option<String> {
         let find = |id: &str| catalogue::find(offer.vendor(), id);
         let id_of = |id: &str| find(id).map(|model| model.id);
         let own = id_of(default);
