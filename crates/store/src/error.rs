@@ -25,6 +25,10 @@ pub enum Error {
     /// effect.
     #[error("the database did not answer")]
     NoAnswer,
+    /// No worker thread compressed or decompressed a value: too much such work waits, or the process is
+    /// stopping. Nothing is damaged.
+    #[error("the store is too busy or stopping; try again in a moment")]
+    NoWorker(#[from] sepal_jobs::Error),
     /// The tables could not be migrated to this version of the program.
     #[error("the tables of the database do not fit this version")]
     Migration(#[source] Arc<sqlx::migrate::MigrateError>),
@@ -108,7 +112,7 @@ impl Error {
         match self {
             Self::Database(error) => fault_of(error),
             Self::Redis { trouble, .. } => trouble.fault(),
-            Self::NoAnswer => Fault::Transient,
+            Self::NoAnswer | Self::NoWorker(_) => Fault::Transient,
             Self::Migration(_) | Self::Corrupt { .. } | Self::Sealed(_) => Fault::Internal,
             Self::Taken(_)
             | Self::TooLarge { .. }
@@ -125,6 +129,7 @@ impl Error {
             Self::Database(error) => is_damage(error),
             Self::Redis { .. }
             | Self::NoAnswer
+            | Self::NoWorker(_)
             | Self::Migration(_)
             | Self::Taken(_)
             | Self::TooLarge { .. }

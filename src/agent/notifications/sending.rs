@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 use url::Url;
 
 use super::{BatchNotice, Notifications, signature};
-use crate::domain::{TenantId, Timestamp, WebhookId};
+use crate::domain::{TenantId, Timestamp, UserId, WebhookId};
 use crate::net::{self, Mail, MailError};
 use crate::store::clock::now;
 use crate::store::records::{Attempt, DueNotification, NotificationTarget, Tried, WebhookRow};
@@ -29,8 +29,11 @@ pub(super) fn webhook_context(tenant: &TenantId, id: &WebhookId) -> String {
 
 /// The result of an attempt.
 enum Sent {
-    /// The message was delivered, or its recipient no longer exists.
+    /// The message was delivered.
     Done,
+    /// The message was not delivered and will not be: its recipient no longer exists or does not want it, or
+    /// it was refused for good.
+    Dropped,
     /// The attempt failed, and may work later.
     Failed(String),
 }
@@ -40,11 +43,12 @@ impl Notifications {
     pub(super) async fn attempt(self, due: DueNotification) {
         let sent = match &due.key.target {
             NotificationTarget::Webhook(id) => self.tell_webhook(id, &due).await,
-            NotificationTarget::Mail(_) => self.tell_person(&due).await,
+            NotificationTarget::Mail(person) => self.tell_person(person, &due).await,
         };
         let sent = sent.unwrap_or_else(|error| Sent::Failed(error.to_string()));
         let tried = match sent {
             Sent::Done => Tried::Done,
+            Sent::Dropped => Tried::Dropped,
             Sent::Failed(reason) => self.after_failure(&due, &reason),
         };
         let outbox = self.0.parts.records.notifications();
@@ -72,7 +76,7 @@ impl Notifications {
                 reason,
                 "Telling what waits is given up"
             );
-            return Tried::Done;
+            return Tried::Dropped;
         };
         tracing::info!(
             tenant.id = %key.session.tenant,
@@ -90,7 +94,7 @@ impl Notifications {
         let webhooks = self.0.parts.records.webhooks();
         let row = webhooks.get(tenant, id).await?;
         let Some(row) = row.filter(|row| row.disabled_at.is_none()) else {
-            return Ok(Sent::Done);
+            return Ok(Sent::Dropped);
         };
         let body = self.0.parts.forms.webhook(&self.notice(due).await?);
         let attempt = self.send(&row, &message_id(due), &body).await?;
@@ -140,25 +144,26 @@ impl Notifications {
         Ok(Attempt { at, status, error })
     }
 
-    async fn tell_person(&self, due: &DueNotification) -> Result<Sent, Error> {
+    /// Sends a mail to `person`: the owner of the session, or somebody else who may decide in it.
+    async fn tell_person(&self, person: &UserId, due: &DueNotification) -> Result<Sent, Error> {
         let Some(mailer) = &self.0.parts.mailer else {
-            return Ok(Sent::Done);
+            return Ok(Sent::Dropped);
         };
-        let (tenant, person) = (&due.key.session.tenant, &due.owner);
+        let tenant = &due.key.session.tenant;
         let users = self.0.parts.records.users();
         let user = users.find(tenant, person).await?;
         if user.is_none_or(|user| !user.may_enter()) {
-            return Ok(Sent::Done);
+            return Ok(Sent::Dropped);
         }
         let choice = users.mail(tenant, person).await?;
         let Some(to) = choice.address.filter(|_| choice.since.is_some()) else {
-            return Ok(Sent::Done);
+            return Ok(Sent::Dropped);
         };
         let hour = Timestamp(now().0.saturating_sub(HOUR_MS));
         let outbox = self.0.parts.records.notifications();
         if outbox.mails_since((tenant, person), hour).await? >= MAILS_PER_HOUR {
             tracing::info!(tenant.id = %tenant, user.id = %person, "A person had enough mail for this hour");
-            return Ok(Sent::Done);
+            return Ok(Sent::Dropped);
         }
         let text = self.0.parts.forms.mail(&self.notice(due).await?);
         let mail = Mail {
@@ -173,7 +178,7 @@ impl Notifications {
             Ok(Err(error @ MailError::Away(_))) => Sent::Failed(chain(&error)),
             Ok(Err(error)) => {
                 tracing::warn!(tenant.id = %tenant, user.id = %person, error = chain(&error), "A mail is not sent");
-                Sent::Done
+                Sent::Dropped
             }
             Err(_) => Sent::Failed("the relay did not answer in time".to_owned()),
         })

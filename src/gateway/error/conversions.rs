@@ -108,6 +108,7 @@ impl From<store::Error> for ApiError {
             store::Error::Database(_)
             | store::Error::Redis { .. }
             | store::Error::NoAnswer
+            | store::Error::NoWorker(_)
             | store::Error::Migration(_)
             | store::Error::TooLarge { .. }
             | store::Error::Corrupt { .. }

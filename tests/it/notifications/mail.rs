@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use super::receiver::Receiver;
 use super::{ENV, HUSH, reject, waiting};
 use crate::rest::Client;
+use crate::rules::given;
+use crate::servers::Api;
 use crate::support::{Relayed, TestApp};
 
 const SETTING: &str = "/api/notifications/mail";
@@ -102,6 +104,29 @@ async fn whoever_decides_in_time_gets_none() {
     assert_eq!(mails.len(), 1);
     let text = mails[0].text.replace("=\r\n", "");
     assert!(text.contains(&second.session()), "{text}");
+}
+
+#[tokio::test]
+async fn somebody_else_who_may_decide_gets_a_mail_that_tells_nothing_of_the_session() {
+    let relay = Relayed::start().await;
+    let app = start(&relay, "0").await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let boss = app.person_with("acme", Role::Admin).await;
+    let rule = json!({
+        "effect": "ask", "scope": "tenant", "tool": "list_files", "approvers": "somebody_else",
+    });
+    given(&Api::new(&app, &boss), &rule).await;
+    turn_on(&Client::with_key(&app, &boss.key), "boss@sepal.example").await;
+    let (socket, _) = waiting(&app, &ana, 2).await;
+    let mails = relay.wait_for(1).await;
+    assert_eq!(mails[0].to, ["boss@sepal.example"]);
+    assert_eq!(mails[0].header("Subject"), "2 calls wait");
+    // Long lines come folded.
+    let text = mails[0].text.replace("=\r\n", "");
+    assert!(text.contains("in a session of"), "{text}");
+    for hidden in [&*socket.session(), "list_files", HUSH, "mend"] {
+        assert!(!text.contains(hidden), "{hidden}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub(super) const SECRET_KEY: &str = "data/secret.key";
 /// The archive name of the configuration of the installation's MCP servers.
 pub(super) const SERVERS: &str = "data/mcp-config.json";
 /// The possible archive names of the settings file, for YAML and JSON.
-const SETTINGS: [&str; 2] = ["settings/settings.yaml", "settings/settings.json"];
+pub(super) const SETTINGS: [&str; 2] = ["settings/settings.yaml", "settings/settings.json"];
 
 /// The value of `format` that distinguishes a backup from any other archive.
 const FORMAT: &str = "sepal-backup";

@@ -55,6 +55,16 @@ pub enum Error {
         reason: &'static str,
         remedy: &'static str,
     },
+    /// A file that the operator wrote is too large for a backup.
+    #[error(
+        "`{path}` is larger than {limit_mib} MiB, the most that a backup keeps of such a file; nothing \
+         was written: look whether it is the right file, and make it smaller"
+    )]
+    TooLarge {
+        path: PathBuf,
+        /// The limit in MiB.
+        limit_mib: u64,
+    },
     /// The file is not a backup, or contains files that no backup has.
     #[error("`{path}` is not a backup that `sepal backup` made: {reason}; nothing was changed")]
     Foreign {
@@ -221,11 +231,7 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
     let mut settings_file = None;
     // The database comes last: without it, the folder holds no installation.
     for part in manifest.files.iter().rev() {
-        let name = match KEPT.iter().find(|(name, _)| *name == part.name) {
-            Some((_, file)) => (*file).to_owned(),
-            None => format!("restored-{}", manifest::file_name(&part.name)),
-        };
-        let to = folder.join(name);
+        let to = folder.join(name_in_folder(&part.name));
         fs::rename(stage.0.join(manifest::file_name(&part.name)), &to)
             .map_err(Error::disk(&to, "cannot be put in place"))?;
         if manifest::is_settings(&part.name) {
@@ -240,6 +246,15 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
     })
 }
 
+/// The data folder name of a file in a backup. A settings file gets another name than its own, because the
+/// gateway does not read it from there.
+fn name_in_folder(part: &str) -> String {
+    match KEPT.iter().find(|(name, _)| *name == part) {
+        Some((_, file)) => (*file).to_owned(),
+        None => format!("restored-{}", manifest::file_name(part)),
+    }
+}
+
 /// Returns true if the folder contains anything other than a lock file and `lost+found`.
 fn check_used(folder: &Path) -> Result<bool, Error> {
     let unreadable = || Error::disk(folder, "cannot be read");
@@ -252,17 +267,18 @@ fn check_used(folder: &Path) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Moves the files of the old installation into a new folder. The database's write-ahead log goes first:
-/// SQLite would apply it to any other database placed beside it.
+/// Moves the files of the old installation, and the settings file of an earlier restore, into a new folder.
+/// The database's write-ahead log goes first: SQLite would apply it to any other database placed beside it.
 fn move_aside(folder: &Path) -> Result<PathBuf, Error> {
     let at = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
     let aside = folder.join(format!("before-restore-{at}"));
     private_folder(&aside)?;
-    let kept = KEPT.iter().map(|(_, file)| *file);
-    for name in BESIDE.into_iter().chain(kept) {
-        let from = folder.join(name);
+    let parts = KEPT.iter().map(|(name, _)| *name);
+    let restored = parts.chain(manifest::SETTINGS).map(name_in_folder);
+    for name in BESIDE.map(str::to_owned).into_iter().chain(restored) {
+        let from = folder.join(&name);
         if from.exists() {
-            fs::rename(&from, aside.join(name))
+            fs::rename(&from, aside.join(&name))
                 .map_err(Error::disk(&from, "cannot be moved aside"))?;
         }
     }
@@ -337,5 +353,54 @@ async fn blocking<T: Send + 'static>(
             reason: "ended badly",
             source: io::Error::other(error),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    use zeroize::Zeroizing;
+
+    use super::writing::{self, Content, Source};
+    use super::{Existing, KeyPlace, manifest, put_back};
+
+    /// A backup of a database that was never opened, and of a settings file.
+    fn archive(folder: &Path, settings: &str) -> PathBuf {
+        let source = |name, text: &str| Source {
+            name,
+            content: Content::Bytes(Zeroizing::new(text.as_bytes().to_vec())),
+        };
+        let [yaml, _] = manifest::SETTINGS;
+        let sources = [source(manifest::DATABASE, "db"), source(yaml, settings)];
+        let target = folder.join(format!("{settings}.tar.gz"));
+        writing::write(&target, (1, KeyPlace::Settings), &sources).unwrap();
+        target
+    }
+
+    #[test]
+    fn a_second_restore_moves_the_settings_file_of_the_first_one_aside() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        fs::create_dir(&data).unwrap();
+        let first = archive(root.path(), "first");
+        let restored = put_back(&data, &first, Existing::MoveAside).unwrap();
+        assert_eq!(restored.aside, None);
+        let settings = restored.settings_file.unwrap();
+        assert_eq!(settings, data.join("restored-settings.yaml"));
+        // The operator goes on with it where it lies.
+        fs::write(&settings, "edited").unwrap();
+        let json = data.join("restored-settings.json");
+        fs::write(&json, "older").unwrap();
+
+        let second = archive(root.path(), "second");
+        let restored = put_back(&data, &second, Existing::MoveAside).unwrap();
+        let aside = restored.aside.unwrap();
+        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+        assert_eq!(read(settings), "second");
+        assert_eq!(read(aside.join("restored-settings.yaml")), "edited");
+        assert_eq!(read(aside.join("restored-settings.json")), "older");
+        assert!(!json.exists());
     }
 }

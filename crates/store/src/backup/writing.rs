@@ -38,7 +38,8 @@ impl Content {
 }
 
 /// Reads a small file into memory, so that an edit during the backup cannot mix two versions. Returns `None`
-/// if the file does not exist.
+/// if the file does not exist. A larger file is an error, because half of it would be useless: it is damaged,
+/// or not the file that the operator meant.
 pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Error> {
     let unreadable = || Error::disk(path, "cannot be read");
     let file = match File::open(path) {
@@ -46,9 +47,15 @@ pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Er
         opened => opened.map_err(unreadable())?,
     };
     let mut bytes = Zeroizing::new(Vec::new());
-    file.take(MAX_SMALL)
+    file.take(MAX_SMALL + 1)
         .read_to_end(&mut bytes)
         .map_err(unreadable())?;
+    if bytes.len() as u64 > MAX_SMALL {
+        return Err(Error::TooLarge {
+            path: path.to_owned(),
+            limit_mib: MAX_SMALL >> 20,
+        });
+    }
     let content = Content::Bytes(bytes);
     Ok(Some(Source { name, content }))
 }
@@ -131,5 +138,34 @@ impl io::Write for Hashing<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::super::manifest;
+    use super::{Content, MAX_SMALL, read};
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_by_name_and_never_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("mcp-config.json");
+        let file = File::create(&path).unwrap();
+        file.set_len(MAX_SMALL).unwrap();
+        let source = read(manifest::SERVERS, &path).unwrap().unwrap();
+        let Content::Bytes(bytes) = source.content else {
+            panic!("read into memory");
+        };
+        assert_eq!(bytes.len() as u64, MAX_SMALL);
+
+        file.set_len(MAX_SMALL + 1).unwrap();
+        let refused = read(manifest::SERVERS, &path).err().unwrap().to_string();
+        for words in ["mcp-config.json` is larger than 16 MiB", "make it smaller"] {
+            assert!(refused.contains(words), "{refused}");
+        }
+        let missing = read(manifest::SERVERS, &folder.path().join("missing"));
+        assert!(missing.unwrap().is_none());
     }
 }

@@ -274,6 +274,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         Error::Database(_)
         | Error::Redis { .. }
         | Error::NoAnswer
+        | Error::NoWorker(_)
         | Error::Migration(_)
         | Error::Taken(_)
         | Error::TooLarge { .. }

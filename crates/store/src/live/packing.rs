@@ -46,17 +46,13 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
     }
 }
 
-/// Decompresses a stored body.
+/// Decompresses a stored body. Returns [`Error::Corrupt`] only if the body itself is damaged.
 pub(super) async fn unpack(packed: Packed) -> Result<Bytes, Error> {
     if !packed.is_compressed {
         return Ok(packed.body);
     }
-    UNPACKERS
-        .run(move || gunzip(&packed.body))
-        .await
-        .ok()
-        .and_then(Result::ok)
-        .ok_or_else(|| Error::corrupt("snapshot", "gzip"))
+    let plain = UNPACKERS.run(move || gunzip(&packed.body)).await?;
+    plain.map_err(|_| Error::corrupt("snapshot", "gzip"))
 }
 
 fn gzip(body: &[u8]) -> std::io::Result<Bytes> {
@@ -74,8 +70,11 @@ fn gunzip(body: &[u8]) -> std::io::Result<Bytes> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use futures::FutureExt as _;
+    use sepal_core::domain::Fault;
 
-    use super::{pack, unpack};
+    use super::{Packed, pack, unpack};
+    use crate::Error;
 
     /// Asserts S2.10, O9.
     #[tokio::test]
@@ -87,5 +86,32 @@ mod tests {
                 assert_eq!(unpack(packed).await.unwrap(), body);
             }
         }
+    }
+
+    /// The threads of a runtime that has ended take no work, as in a process that is stopping.
+    #[test]
+    fn a_snapshot_that_no_thread_unpacks_is_not_damaged_and_one_that_is_no_gzip_is() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let (packed, damaged) = runtime.block_on(async {
+            let packed = pack(Bytes::from_static(b"state"), true).await;
+            let damaged = Packed {
+                is_compressed: true,
+                body: Bytes::from_static(b"state"),
+            };
+            (packed, unpack(damaged).await.unwrap_err())
+        });
+        assert!(damaged.is_damage(), "{damaged:?}");
+
+        let ended = runtime.handle().clone();
+        drop(runtime);
+        let _inside = ended.enter();
+        let error = unpack(packed).now_or_never().unwrap().unwrap_err();
+        assert!(matches!(error, Error::NoWorker(_)), "{error:?}");
+        assert_eq!(
+            (error.is_damage(), error.fault()),
+            (false, Fault::Transient)
+        );
     }
 }

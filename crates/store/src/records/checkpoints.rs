@@ -136,11 +136,10 @@ impl<'s> Checkpoints<'s> {
         let Some((packed,)) = row else {
             return Ok(None);
         };
-        let content = PACKERS.run(move || unpack_content(&packed)).await;
-        let content = content.ok().and_then(Result::ok);
+        let content = PACKERS.run(move || unpack_content(&packed)).await?;
         content
             .map(Some)
-            .ok_or_else(|| Error::corrupt("content of a workspace", "gzip"))
+            .map_err(|_| Error::corrupt("content of a workspace", "gzip"))
     }
 
     /// Stores contents. Contents that are already stored stay unchanged.
@@ -156,10 +155,8 @@ impl<'s> Checkpoints<'s> {
                 .map(|(hash, content)| Ok((hash, content.len() as u64, pack_content(&content)?)));
             packed.collect::<std::io::Result<Vec<_>>>()
         };
-        let packed = PACKERS.run(packing).await;
-        let packed = packed.ok().and_then(Result::ok);
-        let packed =
-            packed.ok_or_else(|| Error::corrupt("content of a workspace", "not packed"))?;
+        let packed = PACKERS.run(packing).await?;
+        let packed = packed.map_err(|_| Error::corrupt("content of a workspace", "not packed"))?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
         for (hash, size, content) in packed {
             bytes += content.len();
@@ -307,9 +304,8 @@ fn read(number: i64) -> u64 {
 /// Compresses a list for storage on a worker thread, because ten thousand entries are a megabyte.
 async fn pack<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     let text = to_json("history of a workspace", value)?;
-    let packed = PACKERS.run(move || gzip(text.as_bytes())).await;
-    let packed = packed.ok().and_then(Result::ok);
-    packed.ok_or_else(|| Error::corrupt("history of a workspace", "not packed"))
+    let packed = PACKERS.run(move || gzip(text.as_bytes())).await?;
+    packed.map_err(|_| Error::corrupt("history of a workspace", "not packed"))
 }
 
 async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result<T, Error> {
@@ -320,7 +316,7 @@ async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result
             &String::from_utf8_lossy(&text),
         ))
     };
-    let read = PACKERS.run(reading).await.ok().flatten();
+    let read = PACKERS.run(reading).await?;
     read.ok_or_else(|| Error::corrupt("history of a workspace", "gzip"))?
 }
 
@@ -378,5 +374,30 @@ impl Row {
             cause: from_json("cause of a change", &self.cause)?,
             counts: from_json("counts of a change", &self.counts)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::{Error, pack, unpack};
+
+    /// The threads of a runtime that has ended take no work, as in a process that is stopping.
+    #[test]
+    fn a_history_that_no_thread_packs_or_unpacks_is_not_damaged() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let ended = runtime.handle().clone();
+        drop(runtime);
+        let _inside = ended.enter();
+        let packing = pack(&["a"]).now_or_never().unwrap().unwrap_err();
+        let unpacking = unpack::<Vec<String>>(Vec::new()).now_or_never();
+        let unpacking = unpacking.unwrap().unwrap_err();
+        for error in [packing, unpacking] {
+            assert!(matches!(error, Error::NoWorker(_)), "{error:?}");
+            assert!(!error.is_damage());
+        }
     }
 }

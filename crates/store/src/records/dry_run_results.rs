@@ -25,8 +25,8 @@ impl<'s> DryRunResults<'s> {
         at: Timestamp,
     ) -> Result<(), Error> {
         let packing = PACKERS.run(move || pack_content(&content));
-        let packed = packing.await.ok().and_then(Result::ok);
-        let packed = packed.ok_or_else(|| Error::corrupt("result of a dry run", "not packed"))?;
+        let packed = packing.await?;
+        let packed = packed.map_err(|_| Error::corrupt("result of a dry run", "not packed"))?;
         self.db
             .execute(
                 "INSERT INTO dry_run_results (tenant, session, call, made_at, digest, content) \
@@ -61,7 +61,7 @@ impl<'s> DryRunResults<'s> {
             return Ok(None);
         };
         let reading = move || unpack_content(&packed).ok();
-        let content = PACKERS.run(reading).await.ok().flatten();
+        let content = PACKERS.run(reading).await?;
         Ok(content.filter(|content| Digest::of_bytes(content) == *digest))
     }
 

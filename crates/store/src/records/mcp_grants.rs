@@ -166,19 +166,25 @@ impl<'s> McpGrants<'s> {
         Ok(self.db.execute(sql, key.args()).await? > 0)
     }
 
-    /// Deletes a person's grant and returns the sealed tokens, if the person was connected. An empty row
-    /// remains, so that [`Self::is_for_people`] stays true for the server.
+    /// Empties a person's grant and returns the sealed tokens, if the person was connected. The empty row
+    /// remains, so that [`Self::is_for_people`] stays true for the server. One statement does it, so at no
+    /// moment is there no row.
     pub async fn disconnect(&self, key: &GrantKey) -> Result<Option<String>, Error> {
-        let sql = "DELETE FROM mcp_grants WHERE scope = $1 AND server = $2 AND tenant = $3 \
-                   AND user_id = $4 RETURNING sealed";
-        let rows: Vec<(Option<String>,)> = self.db.change_returning(sql, key.args()).await?;
-        let Some((sealed,)) = rows.into_iter().next() else {
-            return Ok(None);
-        };
-        let sql = "INSERT INTO mcp_grants (scope, server, tenant, user_id, scopes, version) \
-                   VALUES ($1, $2, $3, $4, '', 0) ON CONFLICT DO NOTHING";
-        self.db.execute(sql, key.args()).await?;
-        Ok(sealed)
+        let sql = "UPDATE mcp_grants SET sealed = NULL, scopes = '', connected_at = NULL, \
+                   version = version + 1, lease = NULL, lease_until = NULL, needed_since = NULL, \
+                   challenge = NULL WHERE scope = $1 AND server = $2 AND tenant = $3 \
+                   AND user_id = $4 AND version = $5";
+        loop {
+            let Some(row) = self.get(key).await? else {
+                return Ok(None);
+            };
+            let mut values = key.args();
+            values.extend(args![row.version]);
+            // No row changes if the tokens were renewed meanwhile; the renewed ones are returned then.
+            if self.db.execute(sql, values).await? > 0 {
+                return Ok(row.sealed);
+            }
+        }
     }
 
     /// Returns true if anyone has connected to the server, or was required to connect.

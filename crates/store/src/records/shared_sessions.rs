@@ -1,12 +1,12 @@
 //! Stores the shares by which owners let others read their sessions.
 
 use super::super::Error;
-use super::super::db::{Arg, Db, args};
+use super::super::db::{Arg, Db, Statement, args};
 use super::admission::SecretHash;
 use super::{session_id, tenant_id};
 use sepal_core::domain::{SessionKey, SharedSessionId, TenantId, Timestamp};
 
-/// The most shares of one session at the same time.
+/// The most unexpired shares of one session.
 const MOST: i64 = 50;
 
 /// Builds a query for a share that is open. A share is closed once it has expired, its session was given up,
@@ -78,13 +78,18 @@ impl<'s> SharedSessions<'s> {
         Self { db }
     }
 
-    /// Adds a share, with the hash of its secret if it has one. Returns false if the session does not exist
-    /// or already has the most shares.
+    /// Adds a share, with the hash of its secret if it has one, and deletes the session's expired shares.
+    /// Returns false if the session does not exist or already has 50 unexpired shares.
     pub async fn add(
         &self,
         shared: &SharedSession,
         hash: Option<&SecretHash>,
     ) -> Result<bool, Error> {
+        let (tenant, session) = (shared.key.tenant.as_str(), shared.key.session.as_str());
+        let expired = Statement::new(
+            "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2 AND expires_at <= $3",
+            args![tenant, session, shared.created_at.0],
+        );
         let sql = "INSERT INTO shared_sessions \
                    (tenant, id, session, audience, hash, seq, created_at, expires_at) \
                    SELECT $1, $2, $3, $4, $5, $6, $7, $8 \
@@ -92,9 +97,9 @@ impl<'s> SharedSessions<'s> {
                    AND (SELECT COUNT(*) FROM shared_sessions \
                    WHERE tenant = $1 AND session = $3) < $9";
         let values = args![
-            shared.key.tenant.as_str(),
+            tenant,
             shared.id.as_str(),
-            shared.key.session.as_str(),
+            session,
             shared.audience.as_str(),
             hash.map(SecretHash::as_str),
             i64::try_from(shared.seq).unwrap_or(i64::MAX),
@@ -102,7 +107,8 @@ impl<'s> SharedSessions<'s> {
             Arg::Int(shared.expires_at.map(|at| at.0)),
             MOST
         ];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let statements = vec![expired, Statement::required(sql, values)];
+        Ok(self.db.execute_all(statements).await?.is_some())
     }
 
     /// The unexpired shares of a session, newest first.

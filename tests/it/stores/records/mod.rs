@@ -1,7 +1,9 @@
 //! What the records promise beyond what signing in tests.
 
 mod checkpoints;
+mod mcp_grants;
 mod notifications;
+mod shared_sessions;
 mod skills;
 mod texts;
 mod waiting;

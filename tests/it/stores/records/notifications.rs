@@ -7,8 +7,8 @@ use sepal::domain::{
 };
 use sepal::store::Records;
 use sepal::store::records::{
-    Address, Attempt, MailChoice, NewUser, NotificationEvent, NotificationTarget, SessionRow,
-    Tried, WaitingBatch, WebhookRow,
+    Address, AskedRoles, Attempt, DueNotification, MailChoice, NewUser, NotificationEvent,
+    NotificationTarget, SessionRow, Tried, WaitingBatch, WebhookRow,
 };
 
 use super::{row, with_records};
@@ -252,11 +252,16 @@ async fn add_user(records: &Records) -> User {
         name: "acme".to_owned(),
     };
     records.tenants().add(&tenant, at(1)).await.unwrap();
+    add_person(records, 1, Role::Member).await
+}
+
+/// A person of the owner's tenant.
+async fn add_person(records: &Records, bits: u128, role: Role) -> User {
     let user = User {
-        id: UserId::from_bits(1),
-        tenant: tenant.id,
-        name: "ana".to_owned(),
-        role: Role::Member,
+        id: UserId::from_bits(bits),
+        tenant: TenantId::from_bits(1),
+        name: format!("person {bits}"),
+        role,
         installation_admin: false,
     };
     let new = NewUser {
@@ -316,6 +321,108 @@ async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
         records.users().set_mail(whose, &off).await.unwrap();
         project(&records, waits(3, (1, 1), 60_500)).await;
         outbox.take_up(at(60_500), minute).await.unwrap();
+        assert_eq!(outbox.next_due().await.unwrap(), None);
+    })
+    .await;
+}
+
+/// The person wants mail from the beginning.
+async fn turn_mail_on(records: &Records, user: &User) {
+    let choice = MailChoice {
+        address: Some("ana@sepal.example".to_owned()),
+        since: Some(at(100)),
+    };
+    let whose = (&user.tenant, &user.id);
+    records.users().set_mail(whose, &choice).await.unwrap();
+}
+
+#[tokio::test]
+async fn somebody_else_who_may_decide_is_mailed_how_many_calls_wait_and_no_more() {
+    with_records(async |records| {
+        let owner = add_user(&records).await;
+        let admin = add_person(&records, 2, Role::Admin).await;
+        let member = add_person(&records, 3, Role::Member).await;
+        for user in [&admin, &member] {
+            turn_mail_on(&records, user).await;
+        }
+        let mut asks = AskedRoles::default();
+        asks.count(Role::Admin);
+        let session = waits(1, (1, 1), 200);
+        let batch = session.batch.clone().map(|batch| {
+            Box::new(WaitingBatch {
+                expires_at: Some(at(9_000)),
+                ..*batch
+            })
+        });
+        let session = SessionRow {
+            waiting: 3,
+            asks,
+            batch,
+            ..session
+        };
+        project(&records, session).await;
+
+        let outbox = records.notifications();
+        for _ in 0..2 {
+            outbox.take_up(at(300), Some(Duration::ZERO)).await.unwrap();
+        }
+        let claimed = outbox.claim(at(300), LEASE, 10).await.unwrap();
+        let [due] = &claimed[..] else {
+            panic!("{claimed:?}")
+        };
+        assert_eq!(due.key.target, NotificationTarget::Mail(admin.id));
+        assert_eq!((&due.owner, due.calls), (&owner.id, 1));
+        assert_eq!((due.title.as_str(), due.tools.len()), ("", 0));
+        assert_eq!(due.expires_at, Some(at(9_000)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_mail_that_was_not_sent_is_not_counted_and_not_tried_once_its_batch_was_decided() {
+    with_records(async |records| {
+        let user = add_user(&records).await;
+        turn_mail_on(&records, &user).await;
+        for (session, since) in [(1, 201), (2, 202), (3, 203), (4, 204)] {
+            project(&records, waits(session, (1, 1), since)).await;
+        }
+        let (outbox, now) = (records.notifications(), Some(Duration::ZERO));
+        let claim = async |ms: i64, session: u128| {
+            let claimed = outbox.claim(at(ms), LEASE, 10).await.unwrap();
+            assert_eq!(claimed.len(), 1, "{claimed:?}");
+            assert_eq!(claimed[0].key.session, key(1, session));
+            claimed[0].clone()
+        };
+        let finish = async |due: DueNotification, tried: Tried, ms: i64| {
+            assert!(outbox.finish(&due, tried, at(ms)).await.unwrap());
+        };
+        let decide = async |session: u128, ms: i64| {
+            project(&records, waits(session, (2, 0), 0)).await;
+            outbox.take_up(at(ms), now).await.unwrap();
+        };
+        let sent = async || {
+            let whose = (&user.tenant, &user.id);
+            outbox.mails_since(whose, at(0)).await.unwrap()
+        };
+
+        outbox.take_up(at(300), now).await.unwrap();
+        // One failed, and was decided before it was tried again.
+        finish(claim(310, 1).await, Tried::Again(at(90_000)), 320).await;
+        decide(1, 330).await;
+        assert_eq!(sent().await, 0);
+        // One was decided while it was tried, which failed.
+        let due = claim(410, 2).await;
+        decide(2, 420).await;
+        finish(due, Tried::Again(at(90_000)), 430).await;
+        assert_eq!(sent().await, 0);
+        // One was given up.
+        finish(claim(510, 3).await, Tried::Dropped, 520).await;
+        assert_eq!(sent().await, 0);
+        // One was decided while it was sent.
+        let due = claim(610, 4).await;
+        decide(4, 620).await;
+        finish(due, Tried::Done, 630).await;
+        assert_eq!(sent().await, 1);
         assert_eq!(outbox.next_due().await.unwrap(), None);
     })
     .await;

@@ -71,6 +71,47 @@ async fn what_a_crash_left_in_the_index_is_passed_over_and_taken_out() {
 }
 
 #[tokio::test]
+async fn a_session_without_a_journal_leaves_the_index_after_a_day_unless_it_begins() {
+    let place = Place::new().await;
+    let (live, mut other) = (place.live(), place.redis.connection());
+    let (begins, never) = (key(1, 1), key(1, 2));
+    let members = [&begins, &never].map(ToString::to_string);
+    for member in &members {
+        let _: u64 = other.zadd("mcp:active", member, 1).unwrap();
+    }
+    // Their appends may still come, whoever looks and however often.
+    for _ in 0..2 {
+        assert_eq!(live.active().await.unwrap(), []);
+        assert_eq!(named(&place.redis), 2);
+    }
+    for member in &members {
+        let marked: f64 = other.zscore("mcp:active", member).unwrap();
+        assert!(marked < 0.0, "{marked}");
+        // As if a day had passed.
+        let _: f64 = other.zincr("mcp:active", member, 86_400_000).unwrap();
+    }
+    append(&*live, &begins, 0, record(1, 1..=1)).await;
+    assert_eq!(live.active().await.unwrap(), [begins]);
+    let left: Vec<(String, f64)> = other.zrange_withscores("mcp:active", 0, -1).unwrap();
+    assert_eq!(left, [(members[0].clone(), 1.0)]);
+}
+
+#[tokio::test]
+async fn a_gateway_forgets_its_append_to_a_session_that_another_one_ended() {
+    let place = Place::new().await;
+    let (second, _dir) = place.second().await;
+    let (one, two, key) = (place.live(), second.live(), key(1, 1));
+    append(&*one, &key, 0, record(1, 1..=1)).await;
+    // The other one ends it, and it comes to the same version anew.
+    two.remove(&key).await.unwrap();
+    append(&*two, &key, 0, last_of(record(2, 1..=1))).await;
+    assert_eq!(one.active().await.unwrap(), []);
+    append(&*one, &key, 1, record(3, 2..=2)).await;
+    assert_eq!(named(&place.redis), 1);
+    assert_eq!(two.active().await.unwrap(), [key]);
+}
+
+#[tokio::test]
 async fn at_no_moment_an_unfinished_session_is_unnamed() {
     const SESSIONS: u128 = 3;
     let place = Place::new().await;

@@ -38,6 +38,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
         charged: None,
         parts: RequestParts {
             system: 4,
+            context: [("AGENTS.md".to_owned(), 1)].into(),
             tools: [("web".to_owned(), 5)].into(),
             ..RequestParts::default()
         },
@@ -193,7 +194,9 @@ async fn usage_is_grouped_filtered_and_sorted_alike() {
             (3, 1, MicroUsd(53))
         );
         assert_eq!((sums.estimated_requests, sums.estimated_tokens), (1, 12));
-        assert_eq!((sums.parts.system, sums.parts.all_tools()), (12, 15));
+        // What context providers gave counts as system prompt: no input is left over.
+        assert_eq!((sums.parts.system, sums.parts.all_tools()), (15, 15));
+        assert_eq!(sums.parts.total(), sums.tokens.input_tokens);
         let only = UsageFilter {
             model: Some("dear".into()),
             ..filter()

@@ -10,6 +10,13 @@
 //! worst the index holds a member too many. Readers check the newest entry of the journal, which is
 //! authoritative, and remove the members of ended sessions.
 //!
+//! A member without a journal may belong to a session that is about to begin: a gateway has written the
+//! member, but not yet the first entry. So the first reader that finds no journal only marks the member: it
+//! replaces the score by the negated time of Redis. A later reader removes the member if the mark is a day
+//! old and there is still no journal. A gateway that begins the session after the mark replaces the mark by a
+//! version, which is larger, so the member stays. A gateway that wrote the member before the mark has had a
+//! day for its append.
+//!
 //! Most appends write no score: if this gateway's previous append of the session left it unfinished and is
 //! the version directly before, the member is still there, because no append can have ended the session in
 //! between.
@@ -35,14 +42,17 @@ const QUEUE: usize = 4_096;
 const BATCH: usize = 256;
 /// The number of journals whose newest entry is read in one round trip.
 const PAGE: usize = 200;
+/// The time after which a member without a journal is removed, in milliseconds: a day. An append follows its
+/// announcement within seconds, unless its gateway was stopped in between.
+const ABSENT_FOR_MS: &[u8] = b"86400000";
 
 /// A session and a version at which it had ended.
 type Ended = (SessionKey, u64);
 
 pub(super) struct ActiveIndex {
     link: Link,
-    /// The version of this gateway's last append for each session that the append left unfinished. Never
-    /// locked across an await.
+    /// The version of this gateway's last append for each session that the append left unfinished, until
+    /// [`Self::read`] finds that another gateway ended the session. Never locked across an await.
     known: Mutex<HashMap<SessionKey, u64>>,
     ended: mpsc::Sender<Ended>,
 }
@@ -100,7 +110,8 @@ impl ActiveIndex {
         self.link.query(&remove).await
     }
 
-    /// Returns every unfinished session, sorted by key.
+    /// Returns every unfinished session, sorted by key. Forgets this gateway's last appends to all other
+    /// sessions. At worst, one of them began meanwhile and is announced once more.
     pub(super) async fn read(&self) -> Result<Vec<SessionKey>, Error> {
         let mut range = redis::cmd("ZRANGE");
         range.arg(keys::ACTIVE).arg(0).arg(-1).arg("WITHSCORES");
@@ -112,6 +123,7 @@ impl ActiveIndex {
             named.push((key, since));
         }
         let mut unfinished = Vec::with_capacity(named.len());
+        let mut absent = Vec::new();
         for page in named.chunks(PAGE) {
             let mut heads = redis::pipe();
             heads.ignore_errors();
@@ -121,12 +133,12 @@ impl ActiveIndex {
                 heads.arg("COUNT").arg(1);
             }
             let heads: Vec<RedisResult<Vec<RawEntry>>> = self.link.query_all(&heads).await?;
-            for ((key, _), head) in page.iter().zip(heads) {
+            for ((key, since), head) in page.iter().zip(heads) {
                 let head = head.map_err(translate);
                 let head =
                     head.and_then(|head| head.into_iter().next().map(Entry::read).transpose());
                 match head {
-                    Ok(None) => {}
+                    Ok(None) => absent.push((key, *since)),
                     Ok(Some(head)) if head.is_active => unfinished.push(key.clone()),
                     Ok(Some(head)) => self.dismiss(key.clone(), head.record.version),
                     // The error shows when someone opens the session; it must not keep the others from
@@ -137,7 +149,28 @@ impl ActiveIndex {
             }
         }
         unfinished.sort();
+        self.known()
+            .retain(|key, _| unfinished.binary_search(key).is_ok());
+        for absent in absent.chunks(BATCH) {
+            if let Err(error) = self.age(absent).await {
+                tracing::debug!(
+                    ?error,
+                    "Sessions without a journal stay in the index for now"
+                );
+            }
+        }
         Ok(unfinished)
+    }
+
+    /// Marks or removes members without a journal, each unless its score has changed since it was read.
+    async fn age(&self, absent: &[(&SessionKey, f64)]) -> Result<(), Error> {
+        let texts: Vec<String> = absent
+            .iter()
+            .flat_map(|(key, since)| [key.to_string(), since.to_string()])
+            .collect();
+        let mut args = vec![ABSENT_FOR_MS];
+        args.extend(texts.iter().map(String::as_bytes));
+        self.link.run(&script::AGE, &[keys::ACTIVE], &args).await
     }
 
     fn dismiss(&self, key: SessionKey, version: u64) {

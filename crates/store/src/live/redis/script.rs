@@ -172,6 +172,32 @@ return 1",
     )
 });
 
+/// Marks members of the index whose sessions have no journal with the current time, and removes those whose
+/// mark is old. A mark is the time in milliseconds by the clock of Redis as a negative score, which is below
+/// every version. A member whose score has changed since it was read stays as it is.
+///
+/// KEYS: index. ARGV: age in ms from which a marked member is removed, then pairs of member and the score
+/// that was read.
+pub(super) static AGE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        r"#!lua flags=allow-oom
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+for at = 2, #ARGV, 2 do
+  local member, seen = ARGV[at], tonumber(ARGV[at + 1])
+  local since = redis.call('ZSCORE', KEYS[1], member)
+  if since and tonumber(since) == seen then
+    if seen >= 0 then
+      redis.call('ZADD', KEYS[1], 'XX', string.format('%.0f', -now), member)
+    elseif now + seen >= tonumber(ARGV[1]) then
+      redis.call('ZREM', KEYS[1], member)
+    end
+  end
+end
+return 1",
+    )
+});
+
 /// Removes ended sessions from the index. A session that became unfinished again later stays.
 ///
 /// KEYS: index. ARGV: pairs of member and the version up to which the session is known to have ended.

@@ -99,9 +99,13 @@ pub struct DueNotification {
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
-    /// The notification was sent, or will never be sent.
+    /// The notification was sent.
     Done,
-    /// The notification is to be sent again at this time.
+    /// The notification was not sent and will never be: its recipient does not want it, or every attempt
+    /// failed.
+    Dropped,
+    /// The notification was not sent. It is to be tried again at this time, unless it is a mail whose batch
+    /// no longer waits.
     Again(Timestamp),
 }
 
@@ -130,12 +134,12 @@ const NEW_FOR_MAIL: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.
      WHERE n.tenant = s.tenant AND n.target = u.id AND n.event = 'waiting' \
      AND n.session = s.id AND n.turn = s.batch_turn AND n.iteration = s.batch_iteration) \
      LIMIT $1";
-/// The same for sessions of others. It contains only the number of calls that the person may decide, and
-/// nothing else about them.
+/// The same for sessions of others. It contains only the number of calls that the person may decide, and the
+/// time at which the first call is rejected; it contains nothing else about the calls.
 const NEW_FOR_OTHERS: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.id AS session, s.owner, '' AS title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, '[]' AS tools, \
      CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
-     WHEN 'owner' THEN s.asks_owners ELSE 0 END AS calls, s.waiting_since \
+     WHEN 'owner' THEN s.asks_owners ELSE 0 END AS calls, s.waiting_since, s.expires_at \
      FROM users u JOIN sessions s ON s.tenant = u.tenant AND s.owner <> u.id AND s.asks_owners > 0 \
      WHERE u.mail_since IS NOT NULL AND u.email IS NOT NULL AND NOT u.is_disabled \
      AND CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
@@ -225,17 +229,24 @@ impl<'s> Notifications<'s> {
 
     /// Records the outcome of an attempt. Returns false if its lease was over and another gateway has
     /// claimed the notification since.
+    ///
+    /// A finished row with no attempts was not sent: [`Self::mails_since`] does not count it.
     pub async fn finish(
         &self,
         due: &DueNotification,
         tried: Tried,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let sql = "UPDATE notifications SET done_at = $8, due_at = COALESCE($9, due_at), \
-                   lease_until = 0 WHERE tenant = $1 AND target = $2 AND event = $3 \
+        // A mail that was cancelled during the attempt is not tried again.
+        let sql = "UPDATE notifications SET \
+                   attempts = CASE WHEN $10 OR ($8 IS NULL AND is_mail AND decided_at IS NOT NULL) \
+                   THEN 0 ELSE attempts END, \
+                   done_at = COALESCE($8, CASE WHEN is_mail THEN decided_at ELSE NULL END), \
+                   due_at = COALESCE($9, due_at), lease_until = 0 \
+                   WHERE tenant = $1 AND target = $2 AND event = $3 \
                    AND session = $4 AND turn = $5 AND iteration = $6 AND attempts = $7";
         let (done_at, due_at) = match tried {
-            Tried::Done => (Some(now.0), None),
+            Tried::Done | Tried::Dropped => (Some(now.0), None),
             Tried::Again(at) => (None, Some(at.0)),
         };
         let key = &due.key;
@@ -248,7 +259,8 @@ impl<'s> Notifications<'s> {
             i64::from(key.request.iteration.0),
             i64::from(due.attempt),
             Arg::Int(done_at),
-            Arg::Int(due_at)
+            Arg::Int(due_at),
+            tried == Tried::Dropped
         ];
         Ok(self.db.execute(sql, values).await? == 1)
     }
@@ -270,8 +282,8 @@ impl<'s> Notifications<'s> {
         Ok(())
     }
 
-    /// The number of mails to a person that were finished after `since`, counting those with at least one
-    /// attempt.
+    /// The number of mails that were sent to a person after `since`. A mail that was cancelled during an
+    /// attempt counts as sent until the outcome of the attempt is recorded.
     pub async fn mails_since(
         &self,
         (tenant, person): (&TenantId, &UserId),

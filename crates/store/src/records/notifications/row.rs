@@ -44,7 +44,7 @@ impl BatchRow {
     }
 
     /// Records that the batch no longer waits. Queues a notification for a webhook that wants one, and
-    /// cancels a mail that was not sent yet.
+    /// cancels a mail that was not sent yet: without an attempt under way, none of its attempts counts.
     pub(super) fn close(&self, now: Timestamp) -> [Statement; 2] {
         let key = || {
             args![
@@ -66,6 +66,8 @@ impl BatchRow {
                     AND w.tells_decided AND w.disabled_at IS NULL \
                     ON CONFLICT (tenant, target, event, session, turn, iteration) DO NOTHING";
         let note = "UPDATE notifications SET decided_at = $6, \
+                    attempts = CASE WHEN is_mail AND done_at IS NULL AND lease_until <= $6 \
+                    THEN 0 ELSE attempts END, \
                     done_at = CASE WHEN is_mail THEN COALESCE(done_at, $6) ELSE done_at END \
                     WHERE tenant = $1 AND target = $2 AND event = 'waiting' AND session = $3 \
                     AND turn = $4 AND iteration = $5 AND decided_at IS NULL";

@@ -25,12 +25,13 @@ pub struct Marks {
     pub delete_at: Option<Timestamp>,
 }
 
-/// A change of the marks.
+/// A change of the marks. Tags are removed first and added then, up to [`MAX_TAGS`]; a tag in both sets is
+/// removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarksChange {
     pub is_pinned: Option<bool>,
     pub is_archived: Option<bool>,
-    /// Replaces all tags.
+    /// Replaces all tags; only the first [`MAX_TAGS`] are set.
     pub tags: Option<BTreeSet<String>>,
     pub add_tags: BTreeSet<String>,
     pub remove_tags: BTreeSet<String>,
@@ -38,13 +39,16 @@ pub struct MarksChange {
 
 impl MarksChange {
     pub(super) fn apply(&self, marks: &Marks) -> Marks {
-        let mut tags = self.tags.clone().unwrap_or_else(|| marks.tags.clone());
-        for tag in &self.add_tags {
+        let mut tags: BTreeSet<String> = match &self.tags {
+            Some(tags) => tags.iter().take(MAX_TAGS).cloned().collect(),
+            None => marks.tags.clone(),
+        };
+        tags.retain(|tag| !self.remove_tags.contains(tag));
+        for tag in self.add_tags.difference(&self.remove_tags) {
             if tags.len() < MAX_TAGS {
                 tags.insert(tag.clone());
             }
         }
-        tags.retain(|tag| !self.remove_tags.contains(tag));
         Marks {
             is_pinned: self.is_pinned.unwrap_or(marks.is_pinned),
             is_archived: self.is_archived.unwrap_or(marks.is_archived),
@@ -73,4 +77,42 @@ pub(super) fn tag_pattern(tag: &str) -> String {
         escaped.push(char);
     }
     format!("%\n{escaped}\n%")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{MAX_TAGS, Marks, MarksChange};
+
+    fn tags(tags: &str) -> BTreeSet<String> {
+        tags.chars().map(String::from).collect()
+    }
+
+    #[test]
+    fn tags_are_removed_before_others_are_added_and_are_never_too_many() {
+        let full = "bcdefghi";
+        assert_eq!(tags(full).len(), MAX_TAGS);
+        for (all, add, remove, expected) in [
+            (None, "a", "b", "acdefghi"),
+            (None, "a", "", full),
+            (None, "az", "b", "acdefghi"),
+            (None, "ab", "b", "acdefghi"),
+            (Some("abcdefghijk"), "", "", "abcdefgh"),
+            (Some("abcdefghijk"), "z", "a", "bcdefghz"),
+            (Some(""), "ab", "", "ab"),
+        ] {
+            let change = MarksChange {
+                tags: all.map(tags),
+                add_tags: tags(add),
+                remove_tags: tags(remove),
+                ..MarksChange::default()
+            };
+            let marks = Marks {
+                tags: tags(full),
+                ..Marks::default()
+            };
+            assert_eq!(change.apply(&marks).tags, tags(expected), "{change:?}");
+        }
+    }
 }

@@ -272,35 +272,44 @@ impl<'s> Sessions<'s> {
         rows.into_iter().rev().map(Row::into_row).collect()
     }
 
-    /// Deletes the row of a session, and all records that belong to it. The caller removes the journal from
-    /// the live store.
+    /// Deletes the row of a session, and all records that belong to it, in one transaction. Returns true if
+    /// the row existed. The caller removes the journal from the live store.
     pub async fn delete(&self, key: &SessionKey) -> Result<bool, Error> {
-        let whom = || args![key.tenant.as_str(), key.session.as_str()];
-        let changed = self
-            .db
-            .execute("DELETE FROM sessions WHERE tenant = $1 AND id = $2", whom())
-            .await?;
-        // Deleted after the row, because nothing is added to these tables without it.
-        let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
-        let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
-        let shared = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2";
-        // Attachments of an interrupted fork, whose session was never stored.
-        let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
-                        (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
-                        AND sessions.id = attachments.session)";
-        let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
-        let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
-        let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
-        let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
-                      AND subject = $2";
-        let rest = [texts, attached, shared, told, limits].map(|sql| Statement::new(sql, whom()));
-        let history = checkpoints::forget(key, before);
-        let rest = rest.into_iter().chain([orphaned]).chain(history);
-        self.db.execute_all(rest.collect()).await?;
+        let sql = "DELETE FROM sessions WHERE tenant = $1 AND id = $2";
+        let row = args![key.tenant.as_str(), key.session.as_str()];
+        let rest = belongings(key);
+        // The row is deleted first, because nothing is added to the other tables without it.
+        let mut all = vec![Statement::required(sql, row)];
+        all.extend(rest.iter().cloned());
+        let existed = self.db.execute_all(all).await?.is_some();
+        if !existed {
+            // Another gateway may have written records without the row.
+            self.db.execute_all(rest).await?;
+        }
         // Deletes every blob that no session of the tenant uses, including those left by earlier deletions.
         let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
                       WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
         self.db.execute(unheld, args![key.tenant.as_str()]).await?;
-        Ok(changed > 0)
+        Ok(existed)
     }
+}
+
+/// Deletes the records that belong to a session.
+fn belongings(key: &SessionKey) -> Vec<Statement> {
+    let whom = || args![key.tenant.as_str(), key.session.as_str()];
+    let texts = "DELETE FROM texts WHERE tenant = $1 AND session = $2";
+    let attached = "DELETE FROM attachments WHERE tenant = $1 AND session = $2";
+    let shared = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2";
+    let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
+    let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
+                  AND subject = $2";
+    let own = [texts, attached, shared, told, limits].map(|sql| Statement::new(sql, whom()));
+    // Attachments of an interrupted fork, whose session was never stored.
+    let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
+                    (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \
+                    AND sessions.id = attachments.session)";
+    let before = jiff::Timestamp::now().as_millisecond() - FORKING_MS;
+    let orphaned = Statement::new(orphaned, args![key.tenant.as_str(), before]);
+    let history = checkpoints::forget(key, before);
+    own.into_iter().chain([orphaned]).chain(history).collect()
 }
