@@ -25,7 +25,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::error::ApiError;
-use super::export::{Document, Format, Sink};
+use super::export::{Document, Form, Sink};
 use crate::agent::TranscriptPart;
 use crate::domain::{BlobId, Caller, Code, Most, Share, SharedSessionId, Shares};
 use crate::jobs::{self, Place, Pool, Watch};
@@ -145,7 +145,7 @@ impl Documents {
     pub(super) async fn write<Fetching>(
         &self,
         document: Document,
-        format: Format,
+        form: Form,
         fetch: impl Fn(u64, usize) -> Fetching,
     ) -> Result<Arc<Written>, ApiError>
     where
@@ -167,19 +167,19 @@ impl Documents {
                 return Err(too_long());
             }
         }
-        self.spool(place, document, format).await
+        self.spool(place, document, form).await
     }
 
     async fn spool(
         &self,
         place: Place,
         document: Document,
-        format: Format,
+        form: Form,
     ) -> Result<Arc<Written>, ApiError> {
         let dir = self.0.dir.clone();
         let writing = place.run_watched(move |watch| {
             let mut spool = Spool::new(tempfile::tempfile_in(dir)?, watch.clone());
-            document.write(format, &mut spool)?;
+            document.write(form, &mut spool)?;
             spool.finish(document.title().to_owned())
         });
         let (_, written) = writing.await.map_err(not_now)?;

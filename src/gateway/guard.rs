@@ -54,12 +54,12 @@ pub fn guard(state: &GatewayState, inner: Router) -> Router {
 
 /// Returns the router that answers a connection beyond a connection limit.
 pub fn turn_away(crowd: Crowd) -> Router {
-    let refuse = move || ready(crowded(crowd));
+    let refuse = move || ready(crowded(crowd, crowd.refusal_of_connection()));
     Router::new().fallback(refuse).layer(from_fn(finish))
 }
 
-fn crowded(crowd: Crowd) -> Response {
-    let error = ApiError::new(Code::TooManyRequests, crowd.refusal());
+fn crowded(crowd: Crowd, text: String) -> Response {
+    let error = ApiError::new(Code::TooManyRequests, text);
     let error = match crowd {
         Crowd::Address(_) => error,
         Crowd::All(_) => error.with_status(StatusCode::SERVICE_UNAVAILABLE),
@@ -111,7 +111,7 @@ async fn count(
     let _share = match address.map(|address| requests.take(Some(address))) {
         Some(Err(crowd)) => {
             instruments().limit_reached("requests", crowd.as_str());
-            return crowded(crowd);
+            return crowded(crowd, crowd.refusal_of_request());
         }
         Some(Ok(share)) => Some(share),
         None => None,
@@ -247,18 +247,29 @@ fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
     use std::sync::Arc;
 
     use axum::Router;
     use axum::body::Body;
+    use axum::extract::ConnectInfo;
     use axum::http::{Request, Uri};
+    use axum::response::Response;
     use axum::routing::get;
     use tower::ServiceExt as _;
 
     use super::{surround, without_base};
     use crate::config;
     use crate::gateway::DoorLimits;
-    use crate::gateway::access::AccessRules;
+    use crate::gateway::access::{AccessRules, Addresses};
+
+    async fn read(response: Response) -> (u16, String) {
+        let status = response.status().as_u16();
+        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20)
+            .await
+            .unwrap();
+        (status, String::from_utf8(bytes.to_vec()).unwrap())
+    }
 
     async fn ask(path: &str, host: &str) -> (u16, String) {
         let settings = config::Access {
@@ -279,12 +290,37 @@ mod tests {
             .unwrap();
         let limits = DoorLimits::none();
         let guarded = surround((&access, &limits), inner);
-        let response = guarded.oneshot(request).await.unwrap();
-        let status = response.status().as_u16();
-        let bytes = axum::body::to_bytes(response.into_body(), 1 << 20)
-            .await
+        read(guarded.oneshot(request).await.unwrap()).await
+    }
+
+    #[tokio::test]
+    async fn a_client_behind_a_trusted_proxy_is_told_that_its_requests_are_too_many() {
+        let settings = config::Access {
+            public_url: None,
+            allowed_origins: Vec::new(),
+            trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
+        };
+        let access = Arc::new(AccessRules::new(&settings, "localhost"));
+        let limits = DoorLimits {
+            requests: Addresses::new(None, Some(0)),
+            ..DoorLimits::none()
+        };
+        let mut request = Request::get("/api/fine")
+            .header("host", "localhost")
+            .header("x-forwarded-for", "192.0.2.1")
+            .body(Body::empty())
             .unwrap();
-        (status, String::from_utf8(bytes.to_vec()).unwrap())
+        let proxy: SocketAddr = "10.0.0.1:9".parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(proxy));
+        let guarded = surround((&access, &limits), Router::new());
+        let (status, text) = read(guarded.oneshot(request).await.unwrap()).await;
+        assert_eq!(status, 429, "{text}");
+        assert!(text.contains("0 requests running"), "{text}");
+        assert!(
+            text.contains("runtime.limits.connections_per_address"),
+            "{text}"
+        );
+        assert!(!text.contains("trusted_proxies"), "{text}");
     }
 
     /// Asserts S1.15.

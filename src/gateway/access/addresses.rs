@@ -39,8 +39,8 @@ impl Crowd {
         }
     }
 
-    /// Returns the text of the refusal: the limit that is reached, and what to do.
-    pub fn refusal(self) -> String {
+    /// Returns the text of the refusal of a connection: the limit that is reached, and what to do.
+    pub fn refusal_of_connection(self) -> String {
         match self {
             Self::Address(most) => format!(
                 "this address has {most} connections, as many as one may; close some, or have the \
@@ -49,6 +49,20 @@ impl Crowd {
             ),
             Self::All(most) => format!(
                 "this gateway has {most} connections, as many as it may; try again later, or have \
+                 the operator raise `runtime.limits.connections`"
+            ),
+        }
+    }
+
+    /// Returns the text of the refusal of a request that came through a trusted proxy.
+    pub fn refusal_of_request(self) -> String {
+        match self {
+            Self::Address(most) => format!(
+                "this address has {most} requests running, as many as one client may; wait until some have \
+                 ended, or have the operator raise `runtime.limits.connections_per_address`"
+            ),
+            Self::All(most) => format!(
+                "this gateway has {most} requests running, as many as it may; try again later, or have \
                  the operator raise `runtime.limits.connections`"
             ),
         }

@@ -95,6 +95,14 @@ pub struct Peer {
     pub is_encrypted: bool,
 }
 
+/// The way of a request through trusted proxies.
+struct Chain {
+    /// The last forwarded address that does not belong to a trusted proxy.
+    client: IpAddr,
+    /// The number of trusted proxies between the client and the gateway.
+    proxies: usize,
+}
+
 impl AccessRules {
     /// Builds the rules of a gateway that listens on `bind_host`.
     pub fn new(settings: &config::Access, bind_host: &str) -> Self {
@@ -273,22 +281,24 @@ impl AccessRules {
 
     /// Returns the last forwarded address that does not belong to a trusted proxy.
     fn client(&self, socket: IpAddr, headers: &HeaderMap) -> IpAddr {
-        let named = headers
-            .get_all(FORWARDED_FOR)
-            .into_iter()
-            .filter_map(|value| value.to_str().ok());
-        let mut named: Vec<&str> = named
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .collect();
-        let mut client = socket;
-        while self.is_trusted(client) {
+        self.chain(socket, headers).client
+    }
+
+    /// Follows the forwarded addresses from the connection back to the client.
+    fn chain(&self, socket: IpAddr, headers: &HeaderMap) -> Chain {
+        let mut named = listed(headers, FORWARDED_FOR);
+        let mut chain = Chain {
+            client: socket,
+            proxies: 0,
+        };
+        while self.is_trusted(chain.client) {
+            chain.proxies += 1;
             match named.pop().and_then(|text| text.parse::<IpAddr>().ok()) {
-                Some(before) => client = before.to_canonical(),
+                Some(before) => chain.client = before.to_canonical(),
                 None => break,
             }
         }
-        client
+        chain
     }
 
     /// True if the connection's address identifies the client: it is neither a trusted proxy nor loopback,
@@ -305,10 +315,16 @@ impl AccessRules {
     }
 
     fn is_encrypted(&self, socket: IpAddr, parts: &Parts) -> bool {
-        if self.is_trusted(socket)
-            && let Some(scheme) = parts.headers.get(FORWARDED_PROTO)
-        {
-            return scheme.as_bytes().eq_ignore_ascii_case(b"https");
+        if self.is_trusted(socket) {
+            // Each proxy adds the scheme by which it was reached, so the entry of the trusted proxy that the
+            // client reached has as many entries after it as there are trusted proxies after that one.
+            // Proxies that pass the header on add none; then the first entry counts.
+            let schemes = listed(&parts.headers, FORWARDED_PROTO);
+            let chain = self.chain(socket, &parts.headers);
+            let client = schemes.len().saturating_sub(chain.proxies);
+            if let Some(scheme) = schemes.get(client) {
+                return scheme.eq_ignore_ascii_case("https");
+            }
         }
         // Without the proxy's header, the scheme of the public address tells how clients reach that host.
         let public = self
@@ -339,6 +355,16 @@ impl<'r> Asked<'r> {
             is_guarded: is_socket || !matches!(parts.method.as_str(), "GET" | "HEAD"),
         }
     }
+}
+
+/// Returns the entries of a header that each proxy extends, in their order.
+fn listed(headers: &HeaderMap, name: HeaderName) -> Vec<&str> {
+    let values = headers.get_all(name).into_iter();
+    let texts = values.filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .collect()
 }
 
 fn host_of(parts: &Parts) -> Option<&str> {

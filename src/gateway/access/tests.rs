@@ -205,6 +205,22 @@ fn encryption_is_the_proxys_word_or_the_operators() {
         false,
     );
     check("192.0.2.1:9", &[("X-Forwarded-Proto", "https")], false);
+    // Chained proxies: the scheme by which the client reached the first trusted one counts.
+    let chained = |schemes, addresses| {
+        [
+            ("X-Forwarded-Proto", schemes),
+            ("X-Forwarded-For", addresses),
+        ]
+    };
+    let two = "198.51.100.1, 10.0.0.2";
+    check("10.0.0.1:9", &chained("https, http", two), true);
+    check("10.0.0.1:9", &chained("http,https", two), false);
+    check("10.0.0.1:9", &chained("HTTPS", two), true);
+    // What the client or an unknown proxy wrote in front of that does not.
+    check("10.0.0.1:9", &chained("https, http, http", two), false);
+    check("10.0.0.1:9", &chained("https, http", "198.51.100.1"), false);
+    check("10.0.0.1:9", &[("X-Forwarded-Proto", "https, http")], false);
+    check("10.0.0.1:9", &[("X-Forwarded-Proto", "http, https")], true);
     check("192.0.2.1:9", &[("Host", "sepal.example")], true);
     check("192.0.2.1:9", &[("Host", "localhost:3000")], false);
 }

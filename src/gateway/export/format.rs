@@ -1,6 +1,24 @@
-//! The file formats of an exported session.
+//! The forms of a document: files for the owner of the session, and the page that others read.
 
-/// The format of a document.
+/// The form in which a document is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::gateway) enum Form {
+    /// A file for the owner of the session, with everything.
+    Export(Format),
+    /// The page for people other than the owner: HTML without the model's reasoning and the ids of sessions.
+    Shared,
+}
+
+/// The readers of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// The owner of the session.
+    Owner,
+    /// People with whom the session is shared.
+    Others,
+}
+
+/// The file format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::gateway) enum Format {
     /// Markdown for people; attachments are named only.

@@ -6,7 +6,7 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd, html};
 use pulldown_cmark_escape::{escape_html, escape_html_body_text};
 
 use super::call::{CallPart, PROPOSED, arguments, ending, tool};
-use super::{Document, Part, Sink, minute};
+use super::{Audience, Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
 /// The page's style sheet, which includes print rules.
@@ -18,7 +18,7 @@ const NOT_FOUND_BY_SEARCH: &str = "<meta name=\"robots\" content=\"noindex, nofo
 /// The allowed link schemes; links of other schemes become text.
 const SCHEMES: [&str; 3] = ["https://", "http://", "mailto:"];
 
-pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
+pub(super) fn write(document: &Document, audience: Audience, to: &mut dyn Sink) -> io::Result<()> {
     let mut page = Page { to };
     let title = text(document.title());
     page.push(&format!(
@@ -26,28 +26,27 @@ pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
          <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n\
          {}<style>{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n<p class=\"meta\">{}</p>\n",
-        if document.is_shared {
-            NOT_FOUND_BY_SEARCH
-        } else {
-            ""
+        match audience {
+            Audience::Owner => "",
+            Audience::Others => NOT_FOUND_BY_SEARCH,
         },
-        source(document),
+        source(document, audience),
     ))?;
-    for part in &document.parts() {
+    for part in &document.parts(audience) {
         page.part(part)?;
     }
     page.push("</main></body></html>\n")
 }
 
 /// Returns the line about the document's source.
-fn source(document: &Document) -> String {
+fn source(document: &Document, audience: Audience) -> String {
     let at = minute(document.at);
-    if document.is_shared {
-        return format!(
-            "A session of Sepal, shared as it was on {at}. Nothing here can be answered."
-        );
+    match audience {
+        Audience::Owner => format!("Session {}, taken from Sepal at {at}.", document.session),
+        Audience::Others => {
+            format!("A session of Sepal, shared as it was on {at}. Nothing here can be answered.")
+        }
     }
-    format!("Session {}, taken from Sepal at {at}.", document.session)
 }
 
 struct Page<'s> {

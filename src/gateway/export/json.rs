@@ -10,7 +10,8 @@ use crate::gateway::wire;
 /// The version of the document's form; a reader refuses an unknown version.
 const VERSION: u32 = 1;
 
-/// Writes `{ sepal: { export, version }, id, title, exportedAt, events, attachments: { <id>: <base64> } }`.
+/// Writes the document for its owner: `{ sepal: { export, version }, id, title, exportedAt, events,
+/// attachments: { <id>: <base64> } }`.
 pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     let head = json!({
         "sepal": { "export": "session", "version": VERSION },

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io;
 
 use super::call::{CallPart, PROPOSED, arguments, ending, tool};
-use super::{Document, Part, Sink, minute};
+use super::{Audience, Document, Part, Sink, minute};
 use crate::domain::Attachment;
 
-/// Writes the document. Writing into a `String` never fails; passing it to the sink may fail.
+/// Writes the document for its owner. Writing into a `String` never fails; passing it to the sink may fail.
 pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
     let mut out = format!("# {}\n", one_line(document.title()));
     let at = minute(document.at);
@@ -16,7 +16,7 @@ pub(super) fn write(document: &Document, to: &mut dyn Sink) -> io::Result<()> {
         "\nSession {}, taken from Sepal at {at}.",
         document.session
     );
-    for part in &document.parts() {
+    for part in &document.parts(Audience::Owner) {
         to.text(&out)?;
         out.clear();
         match part {

@@ -7,7 +7,8 @@ mod html;
 mod json;
 mod markdown;
 
-pub(in crate::gateway) use format::Format;
+use format::Audience;
+pub(in crate::gateway) use format::{Form, Format};
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -32,8 +33,6 @@ pub(in crate::gateway) struct Document {
     session: SessionId,
     /// The time of the export.
     at: Timestamp,
-    /// True if the reader is not the owner of the session.
-    is_shared: bool,
     events: Vec<ShownEvent>,
 }
 
@@ -75,17 +74,7 @@ impl Document {
         Self {
             session,
             at,
-            is_shared: false,
             events: Vec::new(),
-        }
-    }
-
-    /// Marks the document as shared with people other than the owner: it leaves out the model's reasoning
-    /// and the ids of sessions.
-    pub(in crate::gateway) fn shared(self) -> Self {
-        Self {
-            is_shared: true,
-            ..self
         }
     }
 
@@ -107,16 +96,18 @@ impl Document {
     }
 
     /// Writes the document. The time grows with the length of the session; only the sink may block.
-    pub(in crate::gateway) fn write(&self, format: Format, to: &mut dyn Sink) -> io::Result<()> {
-        match format {
-            Format::Markdown => markdown::write(self, to),
-            Format::Html => html::write(self, to),
-            Format::Json => json::write(self, to),
+    pub(in crate::gateway) fn write(&self, form: Form, to: &mut dyn Sink) -> io::Result<()> {
+        match form {
+            Form::Export(Format::Markdown) => markdown::write(self, to),
+            Form::Export(Format::Html) => html::write(self, Audience::Owner, to),
+            Form::Export(Format::Json) => json::write(self, to),
+            Form::Shared => html::write(self, Audience::Others, to),
         }
     }
 
-    /// Returns the conversation without withdrawn messages.
-    fn parts(&self) -> Vec<Part> {
+    /// Returns the conversation without withdrawn messages. Others than the owner get no reasoning and no
+    /// notices about other sessions.
+    fn parts(&self, audience: Audience) -> Vec<Part> {
         let events = self.events.iter();
         let withdrawn = events.filter_map(|shown| {
             if let Event::Withdrawn { message_seq, .. } = shown.event {
@@ -127,7 +118,7 @@ impl Document {
         let withdrawn: HashSet<u64> = withdrawn.collect();
         let mut conversation = Conversation::default();
         for shown in &self.events {
-            let is_ours = self.is_shared
+            let is_ours = audience == Audience::Others
                 && matches!(
                     shown.event,
                     Event::Forked { .. } | Event::WorkspaceCopied { .. }
@@ -136,7 +127,7 @@ impl Document {
                 conversation.read(shown);
             }
         }
-        if self.is_shared {
+        if audience == Audience::Others {
             conversation.forget_thoughts();
         }
         conversation.parts

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Document, Format, Part, Sink};
+use super::{Audience, Document, Form, Format, Part, Sink};
 use crate::agent::ShownEvent;
-use crate::domain::{Actor, Attachment, BlobId, MediaType, SessionId, Timestamp, UserId};
+use crate::domain::{
+    Actor, Attachment, BlobId, ForkOrigin, MediaType, SessionId, Timestamp, UserId,
+};
 use crate::session::Event;
 use crate::session::properties::Step;
 use crate::session::properties::edits::{config, played};
@@ -88,8 +90,12 @@ fn text(format: Format) -> String {
 }
 
 fn written(document: &Document, format: Format) -> String {
+    written_as(document, Form::Export(format))
+}
+
+fn written_as(document: &Document, form: Form) -> String {
     let mut text = Text(String::new());
-    document.write(format, &mut text).unwrap();
+    document.write(form, &mut text).unwrap();
     text.0
 }
 
@@ -204,6 +210,38 @@ fn a_withdrawn_message_is_left_out_and_a_stopped_answer_is_whole() {
 }
 
 #[test]
+fn a_shared_document_has_neither_reasoning_nor_ids_of_sessions() {
+    let origin = SessionId::from_bits(9);
+    let mut document = document();
+    let forked = Event::Forked {
+        origin: ForkOrigin {
+            session: origin.clone(),
+            seq: 2,
+            root: origin.clone(),
+        },
+        has_files: None,
+    };
+    let (seq, at) = (100, Timestamp(60_000));
+    document.push(ShownEvent {
+        seq,
+        at,
+        event: forked,
+    });
+    let hidden = ["think", document.session.as_str(), origin.as_str()].map(str::to_owned);
+    let text = written_as(&document, Form::Shared);
+    assert!(text.contains("A <strong>cat</strong>."), "{text}");
+    for hidden in &hidden {
+        assert!(!text.contains(hidden), "{hidden} in {text}");
+    }
+    for format in [Format::Markdown, Format::Html] {
+        let text = written(&document, format);
+        for hidden in &hidden {
+            assert!(text.contains(hidden), "{hidden} in {text}");
+        }
+    }
+}
+
+#[test]
 fn arguments_that_ran_stand_beside_those_that_were_proposed() {
     let mut document = document();
     let decided = json!({ "type": "decided", "call": "call_1_0", "verdict": "approved",
@@ -216,19 +254,17 @@ fn arguments_that_ran_stand_beside_those_that_were_proposed() {
             shown.event = serde_json::from_value(decided).unwrap();
         }
     }
-    for is_shared in [false, true] {
-        document.is_shared = is_shared;
-        for format in [Format::Markdown, Format::Html] {
-            let text = written(&document, format);
-            let ran = text.find("\"path\": \"b\"").unwrap();
-            let proposed = text.find("\"path\": \"a\"").unwrap();
-            assert!(ran < proposed, "{text}");
-            for part in [
-                "approved by Ana, with arguments that Bo changed",
-                "Before a person changed them, the arguments were:",
-            ] {
-                assert!(text.contains(part), "{part:?} in {text}");
-            }
+    let forms = [Format::Markdown, Format::Html].map(Form::Export);
+    for form in forms.into_iter().chain([Form::Shared]) {
+        let text = written_as(&document, form);
+        let ran = text.find("\"path\": \"b\"").unwrap();
+        let proposed = text.find("\"path\": \"a\"").unwrap();
+        assert!(ran < proposed, "{text}");
+        for part in [
+            "approved by Ana, with arguments that Bo changed",
+            "Before a person changed them, the arguments were:",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
         }
     }
     let value: Value = serde_json::from_str(&written(&document, Format::Json)).unwrap();
@@ -253,8 +289,9 @@ fn exported(world: &World) -> Document {
 }
 
 /// Returns the arguments of each call in the document's conversation.
-fn shown_arguments(document: &Document) -> BTreeMap<String, Value> {
-    let calls = document.parts().into_iter().filter_map(|part| match part {
+fn shown_arguments(document: &Document, audience: Audience) -> BTreeMap<String, Value> {
+    let parts = document.parts(audience).into_iter();
+    let calls = parts.filter_map(|part| match part {
         Part::Call(call) => Some((call.id.to_string(), call.args)),
         Part::User { .. } | Part::Agent { .. } | Part::Note { .. } => None,
     });
@@ -293,9 +330,8 @@ proptest! {
     ) {
         let world = played(seed, steps);
         let document = exported(&world);
-        let mut readings = vec![told_arguments(&document), shown_arguments(&document)];
-        let document = document.shared();
-        readings.extend([told_arguments(&document), shown_arguments(&document)]);
+        let shown = [Audience::Owner, Audience::Others].map(|who| shown_arguments(&document, who));
+        let readings: Vec<_> = shown.into_iter().chain([told_arguments(&document)]).collect();
         for event in world.events() {
             let Event::Started { call, name, digest, .. } = event else { continue };
             for shown in &readings {

@@ -116,12 +116,8 @@ pub(super) struct BudgetsQuery {
 #[into_params(parameter_in = Query)]
 pub(super) struct BudgetQuery {
     /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
-    /// `tenant`. The budget of a `turn` is a setting and is refused.
-    #[param(
-        required,
-        nullable = false,
-        pattern = "^(turn|own|session|person|tenant)$"
-    )]
+    /// `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
+    #[param(required, nullable = false, pattern = "^(own|session|person|tenant)$")]
     level: Option<String>,
     /// The id of the session or person; required for `own`. If absent or empty, the budget of each session or
     /// person of the tenant, or of the tenant itself.
@@ -136,12 +132,8 @@ pub(super) struct BudgetQuery {
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetBudgetRequest {
     /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
-    /// `tenant`. The budget of a `turn` is a setting and is refused.
-    #[schema(
-        required,
-        nullable = false,
-        pattern = "^(turn|own|session|person|tenant)$"
-    )]
+    /// `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
+    #[schema(required, nullable = false, pattern = "^(own|session|person|tenant)$")]
     level: Option<String>,
     /// The id of the session or person; required for `own`. If absent or empty, the budget is for each
     /// session or person of the tenant, or for the tenant itself.

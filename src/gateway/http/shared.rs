@@ -17,7 +17,7 @@ use crate::domain::{Caller, Code, Role, SharedSessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::export::{Document, Format};
+use crate::gateway::export::{Document, Form};
 use crate::gateway::extract::{Body, required};
 
 /// The policy of a shared page: it has an origin of its own, runs nothing and loads nothing; people may save
@@ -114,11 +114,11 @@ pub(super) async fn read_shared(
     let view = open(&state, caller, word, &parts).await?;
     let sessions = state.sessions.clone();
     let write = || {
-        let document = Document::new(view.session().clone(), view.shared_at()).shared();
+        let document = Document::new(view.session().clone(), view.shared_at());
         let (sessions, view) = (&state.sessions, &view);
         let fetch =
             move |after, limit| async move { sessions.sharing().page(view, after, limit).await };
-        state.documents.write(document, Format::Html, fetch)
+        state.documents.write(document, Form::Shared, fetch)
     };
     let (written, reader) = state.documents.shared(view.id(), write).await?;
     let content = move |id| {

@@ -143,9 +143,17 @@ async fn a_wrong_budget_is_refused_and_the_field_is_named() {
         let refused = boss.put("/api/budgets", wrong.clone()).await;
         assert_eq!(refused.code(), code, "{wrong}: {}", refused.text);
     }
+    // The budget of a turn is a setting, so the description does not offer the level.
     let turn = json!({"level": "turn", "period": "whole", "limitUsd": 1});
     let refused = boss.put("/api/budgets", turn).await;
-    refused.problem(409, "read_only");
+    refused.problem(400, "invalid_arguments");
+    assert!(
+        refused.text.contains("own|session|person|tenant"),
+        "{}",
+        refused.text
+    );
+    let refused = boss.delete("/api/budgets?level=turn&period=whole").await;
+    refused.problem(400, "invalid_arguments");
     let missing = boss.delete("/api/budgets?level=tenant&period=day").await;
     missing.problem(404, "not_found");
 }

@@ -301,7 +301,30 @@ async fn the_secret_of_a_registered_client_goes_to_no_other_issuer() {
     owner.begin("first", "/").await;
 }
 
-/// Asserts that an admin may say where else endpoints are, and that others may not.
+/// Asserts that neither the token nor the issuer of a trial is kept: the next trial of the same entry
+/// requests a token from the issuer that it finds.
+#[tokio::test]
+async fn a_trial_keeps_neither_a_token_nor_the_issuer_of_its_client() {
+    let (_app, owner) = tenant().await;
+    let (liar, other) = (Liar::start(honest()).await, Liar::start(honest()).await);
+    let entry = json!({ "name": "tried", "config": { "url": liar.url, "oauth": {
+        "clientId": "us", "clientSecret": "swordfish", "grant": "client_credentials",
+    } } });
+    let path = "/api/mcp/test";
+    let (status, tried) = owner.ask(Method::POST, path, &entry).await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(false)), "{tried}");
+    let asked = liar.asked.load(Ordering::Relaxed);
+    assert!(asked > 0, "it got a token, which its server refuses");
+
+    let elsewhere = other.url.strip_suffix("/mcp").unwrap();
+    *liar.said.lock().unwrap() = vec![resource(elsewhere)];
+    let (status, tried) = owner.ask(Method::POST, path, &entry).await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(false)), "{tried}");
+    assert!(other.asked.load(Ordering::Relaxed) > 0, "{tried}");
+    assert_eq!(liar.asked.load(Ordering::Relaxed), asked);
+}
+
+/// Asserts that an admin may say where else endpoints are, and that others may not, not even in a trial.
 #[tokio::test]
 async fn an_admin_says_where_else_the_endpoints_of_an_issuer_are() {
     let (app, owner) = tenant().await;
@@ -315,10 +338,10 @@ async fn an_admin_says_where_else_the_endpoints_of_an_issuer_are() {
     let entry = json!({ "name": "liar", "config": { "url": liar.url, "oauth": oauth } });
     let member = app.person_with("acme", Role::Member).await;
     let member = Someone::new(app.address, &member);
-    assert_eq!(
-        member.ask(Method::POST, "/api/mcp/add", &entry).await.0,
-        403
-    );
+    for path in ["/api/mcp/add", "/api/mcp/test"] {
+        let (status, refused) = member.ask(Method::POST, path, &entry).await;
+        assert_eq!(status, 403, "{path}: {refused}");
+    }
     assert_eq!(owner.ask(Method::POST, "/api/mcp/add", &entry).await.0, 201);
     owner.begin("liar", "/").await;
 }

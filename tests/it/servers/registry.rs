@@ -271,6 +271,34 @@ async fn the_file_says_how_often_remote_servers_are_looked_at() {
         .expect("three looks");
 }
 
+#[tokio::test]
+async fn an_added_server_inherits_no_decision_about_a_namesake_that_was_removed_by_hand() {
+    let app = TestApp::with_sandbox().await;
+    let person = operator(&app, "house").await;
+    let api = Api::new(&app, &person);
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let path = app.folder.path().join("data/mcp-config.json");
+    let file = json!({ "mcpServers": { "own": shell("say hi") } });
+    std::fs::write(&path, file.to_string()).unwrap();
+    wait_for_health(&mut socket, "own", "healthy").await;
+    let allow = json!({ "effect": "allow" });
+    let (status, allowed) = api
+        .ask(Method::PUT, "/api/mcp/own/tools/echo", &allow)
+        .await;
+    assert_eq!((status, &allowed["effect"]), (200, &json!("allow")));
+    std::fs::write(&path, json!({ "mcpServers": {} }).to_string()).unwrap();
+    socket.wait_for("mcpRemoved").await;
+    // The same program, so that its tools are known at once.
+    api.add("own", shell("say hi")).await;
+    let tools = api.get("/api/mcp/own/tools").await;
+    let echo = &tools["items"][0];
+    assert_eq!(
+        (&echo["name"], &echo["effect"]),
+        (&json!("echo"), &json!("ask")),
+        "{tools}"
+    );
+}
+
 /// `settings.autoConnect` of `mcp-config.json`.
 #[tokio::test]
 async fn the_file_says_whether_servers_are_connected_before_they_are_called() {

@@ -266,6 +266,21 @@ async fn a_server_that_does_not_start_gives_its_last_words_and_a_reason() {
     );
 }
 
+#[tokio::test]
+async fn a_trial_leaves_nothing_in_the_log_of_the_server_whose_name_it_has() {
+    let app = TestApp::with_sandbox().await;
+    let (owner, _socket) = with_server(&app, shell("say ok")).await;
+    let api = Api::new(&app, &owner);
+    let trial = json!({ "name": "aux", "config": shell("say ok") });
+    let (status, tried) = api
+        .ask(reqwest::Method::POST, "/api/mcp/test", &trial)
+        .await;
+    assert_eq!((status, &tried["ok"]), (200, &json!(true)), "{tried}");
+    let logs = api.get("/api/mcp/aux/logs").await;
+    let starts = logs["lines"].as_array().unwrap().len();
+    assert_eq!(starts, 1, "only the stored server's first listing: {logs}");
+}
+
 /// Asserts S2.56, O12.
 #[tokio::test]
 async fn asking_for_health_starts_nothing() {

@@ -16,7 +16,8 @@ use crate::permission::{
     ServerAudience, administers_tenant, audience_for, audience_of, check_endpoint_origins,
     check_hosts, check_sampling, check_transport, must_look_after, place_of,
 };
-use sepal_core::domain::{McpServerConfig, McpTransport, Scope, UserId};
+use crate::registry::Servers;
+use sepal_core::domain::{Caller, McpServerConfig, McpTransport, Scope, UserId};
 use sepal_mcp::config::{Author, as_image, entry_problems};
 use sepal_store as store;
 use sepal_store::clock::now;
@@ -30,29 +31,14 @@ const MOST_OF_A_PERSON: usize = 20;
 impl Administration<'_> {
     /// Adds a server to `mcp-config.json`, to the caller's tenant, or for the caller alone.
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
-        // A bundle belongs to its tenant, so by default its server does too, even if an installation admin
-        // adds it.
-        let own = new
-            .config
-            .bundle
-            .is_some()
-            .then_some(ServerAudience::Tenant);
-        let audience = audience_for(self.caller, new.audience.or(own))?;
-        check(&new)?;
-        self.check_transport(audience, &new.config)?;
-        check_sampling(self.caller, &new.config, None)?;
-        let on_request = self.servers.hosts_on_request();
-        check_hosts(self.caller, on_request, audience, (&new.config, None))?;
-        check_endpoint_origins(self.caller, &new.config, None)?;
-        let (scope, owner) = place_of(self.caller, audience);
-        check_package(&self.servers.0.place, &new.config)?;
-        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
+        let (scope, owner) = check_new(self.servers, self.caller, &new).await?;
         let _alone = self.servers.0.changing.lock().await;
         self.check_bundle((&scope, owner.as_ref()), &new.config)
             .await?;
         self.check_free((&scope, owner.as_ref()), &new.name).await?;
-        // An earlier entry of this name, removed by hand perhaps, may have left secrets and grants that were
-        // not given for this one.
+        // An earlier entry of this name, removed by hand perhaps, may have left decisions, secrets and grants
+        // that were not given for this one.
+        self.forget_tools(&scope, &new.name).await?;
         self.forget_secrets(&scope, &new.name).await?;
         self.servers
             .0
@@ -257,31 +243,14 @@ impl Administration<'_> {
         // between.
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(name).await?;
-        let tenants = match &entry.scope {
-            Scope::Installation => {
-                self.servers.0.file.remove(name).await?;
-                let tenants = self.servers.0.records.tenants().list().await?;
-                tenants.into_iter().map(|tenant| tenant.id).collect()
-            }
+        match &entry.scope {
+            Scope::Installation => self.servers.0.file.remove(name).await?,
             Scope::Tenant(tenant) => {
-                self.servers
-                    .0
-                    .records
-                    .mcp_servers()
-                    .delete(tenant, name)
-                    .await?;
-                vec![tenant.clone()]
+                let rows = self.servers.0.records.mcp_servers();
+                rows.delete(tenant, name).await?;
             }
-        };
-        for tenant in &tenants {
-            self.servers
-                .0
-                .records
-                .tool_settings()
-                .forget(tenant, name)
-                .await?;
-            self.servers.0.definitions.forget(tenant, name).await?;
         }
+        self.forget_tools(&entry.scope, name).await?;
         self.forget_secrets(&entry.scope, name).await?;
         self.servers
             .0
@@ -303,6 +272,24 @@ impl Administration<'_> {
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");
+        Ok(())
+    }
+
+    /// Forgets what each tenant that the server serves has decided and seen of its tools, so that another
+    /// server of the same name does not inherit it.
+    async fn forget_tools(&self, scope: &Scope, name: &str) -> Result<(), Error> {
+        let tenants = match scope {
+            Scope::Installation => {
+                let tenants = self.servers.0.records.tenants().list().await?;
+                tenants.into_iter().map(|tenant| tenant.id).collect()
+            }
+            Scope::Tenant(tenant) => vec![tenant.clone()],
+        };
+        let settings = self.servers.0.records.tool_settings();
+        for tenant in &tenants {
+            settings.forget(tenant, name).await?;
+            self.servers.0.definitions.forget(tenant, name).await?;
+        }
         Ok(())
     }
 
@@ -359,6 +346,28 @@ impl Administration<'_> {
     }
 }
 
+/// Checks a server that is added or tested, and returns the scope and the owner under which it is stored.
+pub(super) async fn check_new(
+    servers: &Servers,
+    caller: &Caller,
+    new: &NewServer,
+) -> Result<(Scope, Option<UserId>), Error> {
+    let config = &new.config;
+    // A bundle belongs to its tenant, so by default its server does too, even if an installation admin adds
+    // it.
+    let own = config.bundle.is_some().then_some(ServerAudience::Tenant);
+    let audience = audience_for(caller, new.audience.or(own))?;
+    check(new)?;
+    check_transport(caller, servers.0.roles, (audience, transport_of(config)))?;
+    check_sampling(caller, config, None)?;
+    check_hosts(caller, servers.hosts_on_request(), audience, (config, None))?;
+    check_endpoint_origins(caller, config, None)?;
+    let (scope, owner) = place_of(caller, audience);
+    check_package(&servers.0.place, config)?;
+    check_address(&servers.0.opener.outside.guard, &scope, config).await?;
+    Ok((scope, owner))
+}
+
 fn taken(error: store::Error) -> Error {
     if let store::Error::Taken(name) = error {
         return Error::Taken(name);
@@ -367,6 +376,6 @@ fn taken(error: store::Error) -> Error {
 }
 
 /// Returns the transport of an entry; `docker run …` counts as an image.
-pub(super) fn transport_of(config: &McpServerConfig) -> McpTransport {
+fn transport_of(config: &McpServerConfig) -> McpTransport {
     as_image(config).map_or(config.transport(), |config| config.transport())
 }

@@ -245,6 +245,30 @@ mod tests {
         assert_eq!((new.allow_scripts, new.timeout), (false, old.timeout));
     }
 
+    #[test]
+    fn a_newer_bundle_keeps_the_hosts_unless_others_or_none_are_named() {
+        let check = |filled: Value, expected: &[&str]| {
+            let old = config(json!({
+                "command": "node", "bundle": {"sha256": "a"}, "network": ["old.test"],
+            }));
+            let mut entry = json!({"command": "node", "bundle": {"sha256": "b"}});
+            if !filled.is_null() {
+                entry["network"] = filled;
+            }
+            let entry = FilledEntry {
+                name: "it".to_owned(),
+                config: entry,
+                secrets: BTreeMap::new(),
+            };
+            let new = replaced(&old, &entry).unwrap();
+            let hosts = new.network.as_ref().map_or(&[][..], McpNetwork::hosts);
+            assert_eq!(hosts, expected);
+        };
+        check(Value::Null, &["old.test"]);
+        check(json!(["new.test"]), &["new.test"]);
+        check(json!([]), &[]);
+    }
+
     /// For each field of an entry, another value, and true if it affects what the server does, sees or
     /// reaches.
     fn changes() -> Vec<(&'static str, Value, bool)> {

@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 
 use secrecy::ExposeSecret as _;
 
-use super::entries::transport_of;
-use super::fitness::{NewServer, check, check_address, check_package, still_fits};
+use super::entries::check_new;
+use super::fitness::{NewServer, still_fits};
 use super::report::TestReport;
 use super::unknown;
 use crate::catalogue::entry::Source;
 use crate::connections::opening::{Phase, ServerLocation};
 use crate::error::Error;
 use crate::news::Change;
-use crate::permission::{
-    adds_servers, audience_for, check_hosts, check_transport, must_look_after, place_of,
-};
+use crate::permission::{adds_servers, must_look_after};
 use crate::registry::Servers;
 use crate::try_out::try_out;
 use sepal_core::domain::{Caller, SandboxId, Scope};
@@ -48,16 +46,7 @@ impl Trials<'_> {
     /// Tests an entry that is not stored.
     pub async fn test_new(&self, new: NewServer) -> Result<TestReport, Error> {
         adds_servers(self.caller, self.servers.0.roles)?;
-        let audience = audience_for(self.caller, new.audience)?;
-        check(&new)?;
-        let transport = transport_of(&new.config);
-        let wanted = (audience, transport);
-        check_transport(self.caller, self.servers.0.roles, wanted)?;
-        let on_request = self.servers.hosts_on_request();
-        check_hosts(self.caller, on_request, audience, (&new.config, None))?;
-        let (scope, owner) = place_of(self.caller, audience);
-        check_package(&self.servers.0.place, &new.config)?;
-        check_address(&self.servers.0.opener.outside.guard, &scope, &new.config).await?;
+        let (scope, owner) = check_new(self.servers, self.caller, &new).await?;
         let source = match (&scope, &owner) {
             (Scope::Installation, _) => Source::Installation,
             (Scope::Tenant(_), None) => Source::Tenant,

@@ -11,41 +11,82 @@ use tokio::sync::Mutex;
 
 use super::grants::Grants;
 use super::target::Target;
+use sepal_core::domain::Digest;
 use sepal_mcp::authorization::{
     AuthorizationError, Challenge, ClientIdentity, Grant, Tokens, discover,
 };
 use sepal_mcp::{Authorizer, Refused, RefusedRequest};
 use sepal_store::clock::now;
 
-/// Scope, server, address and client: a changed entry has another key.
-type Place = (String, String, String, String);
+/// The most entries whose tokens are kept. An entry beyond it only has to request another token.
+const MOST: usize = 1_000;
 
 /// The tokens of one entry.
 type Shared = Arc<Mutex<Option<Tokens>>>;
 
 /// The tokens of such entries. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct ClientGrants(Arc<std::sync::Mutex<HashMap<Place, Shared>>>);
+pub struct ClientGrants(Arc<std::sync::Mutex<KeptTokens>>);
+
+/// The tokens of the entries that were used last, at most [`MOST`].
+#[derive(Default)]
+struct KeptTokens {
+    /// By the digest of scope, server, address and client: a changed entry has another key, and no key
+    /// contains a secret.
+    entries: HashMap<Digest, Kept>,
+    /// The number of uses so far.
+    uses: u64,
+}
+
+struct Kept {
+    tokens: Shared,
+    /// The number of the entry's last use.
+    last_use: u64,
+}
+
+impl KeptTokens {
+    /// Returns the tokens of an entry. At the limit, the entry that was used longest ago is forgotten.
+    fn of(&mut self, key: Digest) -> Shared {
+        self.uses += 1;
+        if self.entries.len() >= MOST && !self.entries.contains_key(&key) {
+            let oldest = self.entries.iter().min_by_key(|(_, kept)| kept.last_use);
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                self.entries.remove(&oldest);
+            }
+        }
+        let kept = self.entries.entry(key).or_insert_with(|| Kept {
+            tokens: Shared::default(),
+            last_use: 0,
+        });
+        kept.last_use = self.uses;
+        Arc::clone(&kept.tokens)
+    }
+}
 
 impl ClientGrants {
-    /// Returns the authorizer that sends the entry's own tokens.
+    /// Returns the authorizer that sends the entry's own tokens. A trial requests tokens of its own, which
+    /// are not kept.
     pub fn authorizer(&self, target: Target, grants: Grants) -> impl Authorizer + use<> {
-        let secret = target.client_secret.clone().unwrap_or_default();
-        let place = (
-            target.scope.as_str().to_owned(),
-            target.server.clone(),
-            target.address(),
-            format!("{:?} {secret}", target.oauth),
-        );
-        // Never held across an await.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let tokens = Arc::clone(all.entry(place).or_default());
+        let tokens = if target.is_trial {
+            Shared::default()
+        } else {
+            // Never held across an await.
+            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.of(key(&target))
+        };
         ClientAuthorizer {
             target,
             grants,
             tokens,
         }
     }
+}
+
+fn key(target: &Target) -> Digest {
+    Digest::of_json(&serde_json::json!({
+        "scope": target.scope.as_str(), "server": target.server, "address": target.address(),
+        "oauth": target.oauth, "secret": target.client_secret,
+    }))
 }
 
 struct ClientAuthorizer {
@@ -112,5 +153,33 @@ impl Authorizer for ClientAuthorizer {
             }
         };
         asked.boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{KeptTokens, MOST};
+    use sepal_core::domain::Digest;
+
+    fn key(number: usize) -> Digest {
+        Digest::of_bytes(&number.to_be_bytes())
+    }
+
+    #[test]
+    fn the_tokens_of_the_entry_that_was_used_longest_ago_are_forgotten_at_the_limit() {
+        let mut kept = KeptTokens::default();
+        let first = kept.of(key(0));
+        let second = kept.of(key(1));
+        for number in 2..MOST {
+            kept.of(key(number));
+        }
+        assert!(Arc::ptr_eq(&first, &kept.of(key(0))), "kept and used again");
+        kept.of(key(MOST));
+        assert_eq!(kept.entries.len(), MOST);
+        assert!(Arc::ptr_eq(&first, &kept.of(key(0))));
+        assert!(!Arc::ptr_eq(&second, &kept.of(key(1))), "forgotten");
+        assert_eq!(kept.entries.len(), MOST);
     }
 }

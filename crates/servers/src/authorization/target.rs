@@ -20,6 +20,8 @@ pub struct Target {
     /// The HTTP client for the server and its authorization server: it cannot reach private addresses for an
     /// entry of a tenant.
     pub client: reqwest::Client,
+    /// True for a trial, of which nothing is stored.
+    pub is_trial: bool,
 }
 
 impl Target {
@@ -41,6 +43,7 @@ impl Target {
             oauth: entry.config.oauth.clone().unwrap_or_default(),
             client_secret,
             client,
+            is_trial: entry.is_trial,
         })
     }
 

@@ -26,11 +26,11 @@ enum Answer {
     },
 }
 
-/// Makes the entry, or returns all problems of the answers.
+/// Makes the entry, or returns all problems of the answers. Without `hosts`, the entry has no `network`.
 pub(super) fn fill(
     (facts, sha256): (&BundleFacts, &str),
     given: &BTreeMap<String, String>,
-    hosts: &[String],
+    hosts: Option<&[String]>,
 ) -> Result<FilledEntry, Vec<EntryProblem>> {
     let mut problems = Vec::new();
     let mut answers = BTreeMap::new();
@@ -65,7 +65,7 @@ struct Filling<'f> {
 }
 
 impl Filling<'_> {
-    fn config(&self, sha256: &str, hosts: &[String]) -> Json {
+    fn config(&self, sha256: &str, hosts: Option<&[String]>) -> Json {
         let mut env = Map::new();
         for (name, text) in &self.facts.env {
             if let Some(text) = self.variable(text) {
@@ -88,7 +88,7 @@ impl Filling<'_> {
         if !self.facts.description.is_empty() {
             set("description", self.facts.description.clone().into());
         }
-        if !hosts.is_empty() {
+        if let Some(hosts) = hosts {
             set("network", json!(hosts));
         }
         if self.sees_files() {

@@ -136,12 +136,13 @@ impl<'a> Bundles<'a> {
         self.reported(row, facts).await
     }
 
-    /// Returns the entry of a bundle, filled in with a person's answers. Stores nothing.
+    /// Returns the entry of a bundle, filled in with a person's answers. Without `hosts`, the entry has no
+    /// `network`. Stores nothing.
     pub async fn entry(
         &self,
         sha256: &str,
         answers: &BTreeMap<String, String>,
-        hosts: &[String],
+        hosts: Option<&[String]>,
     ) -> Result<FilledEntry, Error> {
         let (row, facts) = self.find(sha256).await?;
         filling::fill((&facts, &row.sha256), answers, hosts).map_err(Error::Invalid)

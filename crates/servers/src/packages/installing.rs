@@ -1,5 +1,6 @@
 //! Runs an installer in its sandbox.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,6 +23,9 @@ use sepal_store::records::PackageVolume;
 
 /// The most bytes that are read of an installer's stdout: the names and hashes of some thousand packages.
 const MAX_TOLD: u64 = 32 << 20;
+/// The most lines of an installer's stderr that are kept for the guess of the reason: the last ones, because
+/// an installer says at its end why it failed.
+const MAX_SAID: usize = 1_000;
 /// How long to wait for the end of the sandbox after the installer's stdout has closed.
 const END_GRACE: Duration = Duration::from_secs(10);
 
@@ -269,7 +273,7 @@ async fn run(
     };
     let hearing = async {
         let mut lines = BufReader::new(stdout.take(MAX_TOLD)).lines();
-        let (mut told, mut runtime, mut said) = (None, None, Vec::new());
+        let (mut told, mut runtime, mut said) = (None, None, VecDeque::new());
         let mut hears = true;
         loop {
             tokio::select! {
@@ -291,7 +295,7 @@ async fn run(
         while let Ok(line) = stderr.try_recv() {
             hear(&mut record, &mut said, line).await?;
         }
-        Ok::<_, Halt>((told, runtime, said, record))
+        Ok::<_, Halt>((told, runtime, Vec::from(said), record))
     };
     let (stdin, heard) = tokio::join!(giving, hearing);
     let (told, runtime, said, record) = heard?;
@@ -384,18 +388,22 @@ async fn give(stdin: &mut (dyn AsyncWrite + Send + Unpin), input: Input) {
 
 async fn hear(
     record: &mut Option<&mut Record>,
-    said: &mut Vec<String>,
+    said: &mut VecDeque<String>,
     line: String,
 ) -> Result<(), Halt> {
-    const MOST: usize = 1_000;
     if let Some(record) = record {
         record.line(&line).await?;
     }
-    // Keeps the first lines, up to a limit, for the guess of the reason.
-    if said.len() < MOST {
-        said.push(line);
-    }
+    keep(said, line);
     Ok(())
+}
+
+/// Keeps the last lines, up to the limit.
+fn keep(said: &mut VecDeque<String>, line: String) {
+    if said.len() >= MAX_SAID {
+        said.pop_front();
+    }
+    said.push_back(line);
 }
 
 fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result<Done, Refused> {
@@ -460,4 +468,26 @@ async fn hash_files(order: &Order<'_>) -> Result<String, String> {
         "the installed files cannot be read again to hash them; try the installation again"
             .to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::{MAX_SAID, keep, refusal};
+    use sepal_core::domain::InstallProblem;
+    use sepal_sandbox::Ended;
+
+    #[test]
+    fn the_reason_of_a_failure_is_found_behind_any_number_of_lines() {
+        let mut said = VecDeque::new();
+        for number in 0..3 * MAX_SAID {
+            keep(&mut said, format!("downloading part {number}"));
+        }
+        keep(&mut said, "npm error code E404".to_owned());
+        let said = Vec::from(said);
+        assert_eq!(said.len(), MAX_SAID);
+        let refused = refusal(None, &said, Some(Ended::Exited(1)));
+        assert_eq!(refused.problem, InstallProblem::NoSuchPackage);
+    }
 }

@@ -16,9 +16,10 @@ mod resolving;
 mod tidying;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,34 +39,57 @@ use sepal_store::clock::now;
 const LOOK: Duration = Duration::from_secs(5);
 /// How often packages are checked while no installation is unfinished.
 const CALM: Duration = Duration::from_mins(1);
-/// The least time between the starts of two attempts to copy a package.
+/// The pause between the end of an attempt to copy a package and the next attempt.
 const RETRY: Duration = Duration::from_mins(5);
 
-/// The installations that this gateway runs now.
+/// The installations that this gateway runs now, and when it last copied packages.
 #[derive(Default)]
-struct Running(Mutex<HashSet<ServerKey>>);
+struct Running(Mutex<Jobs>);
+
+#[derive(Default)]
+struct Jobs {
+    running: HashSet<ServerKey>,
+    /// When the last attempt to copy another gateway's package ended here.
+    copied: HashMap<ServerKey, Instant>,
+}
 
 impl Running {
-    /// Begins an installation; returns false if one already runs for that server.
-    fn begin(&self, key: &ServerKey) -> bool {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.insert(key.clone())
+    fn jobs(&self) -> MutexGuard<'_, Jobs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, key: &ServerKey) {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.remove(key);
+    /// Begins an installation; returns false if one already runs for that server, or if the last attempt to
+    /// copy its package ended a short while ago.
+    fn begin(&self, key: &ServerKey, kind: Kind) -> bool {
+        let mut jobs = self.jobs();
+        let copied = jobs.copied.get(key).filter(|_| kind == Kind::Copy);
+        if copied.is_some_and(|ended| ended.elapsed() < RETRY) {
+            return false;
+        }
+        jobs.running.insert(key.clone())
+    }
+
+    fn end(&self, key: &ServerKey, kind: Kind) {
+        let mut jobs = self.jobs();
+        jobs.running.remove(key);
+        if kind == Kind::Copy {
+            jobs.copied.insert(key.clone(), Instant::now());
+        }
+    }
+
+    /// Forgets the attempts to copy a package that is there now, so that a lost one is copied again at once.
+    fn forget_copy(&self, key: &ServerKey) {
+        self.jobs().copied.remove(key);
     }
 
     fn has(&self, key: &ServerKey) -> bool {
-        let running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        running.contains(key)
+        self.jobs().running.contains(key)
     }
 }
 
 /// Runs installations and removes unused ones, until `stop`.
 pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, CancellationToken)) {
-    let mut round = Round {
+    let round = Round {
         servers,
         tasks,
         stop: stop.clone(),
@@ -73,7 +97,6 @@ pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, Cancellat
         // A random id, so that leases belong to this process alone.
         gateway: format!("{:016x}", rand::random::<u64>()),
         turns: Arc::default(),
-        failed: HashMap::new(),
     };
     loop {
         let pause = match round.look().await {
@@ -126,13 +149,11 @@ struct Round {
     running: Arc<Running>,
     gateway: String,
     turns: Arc<ProbeLimits>,
-    /// When the last attempt to copy another gateway's package began here.
-    failed: HashMap<ServerKey, tokio::time::Instant>,
 }
 
 impl Round {
     /// Brings installations in line with the entries; returns true if some installation is unfinished.
-    async fn look(&mut self) -> Result<bool, store::Error> {
+    async fn look(&self) -> Result<bool, store::Error> {
         let place = &self.servers.0.place;
         if !place.packages.is_on || !place.is_on() {
             return Ok(false);
@@ -151,11 +172,7 @@ impl Round {
         Ok(is_open)
     }
 
-    async fn look_at(
-        &mut self,
-        entry: &ServerEntry,
-        spec: &PackageSpec,
-    ) -> Result<bool, store::Error> {
+    async fn look_at(&self, entry: &ServerEntry, spec: &PackageSpec) -> Result<bool, store::Error> {
         let installations = Arc::clone(&self.servers.0.installations);
         let row = installations.of(&entry.scope, &entry.name);
         let row = if let Some(row) = row.filter(|row| row.installation.spec == *spec) {
@@ -187,19 +204,15 @@ impl Round {
                 .sandbox(whose, installed.content.as_str())
                 .is_none()
         {
-            let failed = self.failed.get(&key);
-            if failed.is_none_or(|at| at.elapsed() >= RETRY) {
-                self.failed.insert(key.clone(), tokio::time::Instant::now());
-                self.begin(&key, (entry, Kind::Copy));
-            }
+            self.begin(&key, (entry, Kind::Copy));
             return Ok(true);
         }
-        self.failed.remove(&key);
+        self.running.forget_copy(&key);
         Ok(false)
     }
 
     fn begin(&self, key: &ServerKey, (entry, kind): (&ServerEntry, Kind)) {
-        if !self.running.begin(key) {
+        if !self.running.begin(key, kind) {
             return;
         }
         let job = Job {
@@ -217,7 +230,7 @@ impl Round {
             if let Err(error) = Box::pin(job.run()).await {
                 tracing::warn!(mcp.server = %name, ?error, "An installation cannot go on");
             }
-            running.end(&key);
+            running.end(&key, kind);
             // Handles requests that came meanwhile.
             registry.installations.bell.notify_one();
         });
@@ -228,4 +241,32 @@ impl Round {
 fn lease_end() -> sepal_core::domain::Timestamp {
     const HELD_MS: i64 = 15_000;
     sepal_core::domain::Timestamp(now().0 + HELD_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::{Kind, RETRY, Running};
+    use sepal_core::domain::Scope;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_before_another_copy_runs_from_the_end_of_the_last_one() {
+        let running = Running::default();
+        let key = (Scope::Installation, "it".to_owned());
+        assert!(running.begin(&key, Kind::Copy));
+        tokio::time::advance(2 * RETRY).await;
+        assert!(!running.begin(&key, Kind::Copy), "it still runs");
+        running.end(&key, Kind::Copy);
+        let almost = RETRY.checked_sub(Duration::from_secs(1)).unwrap();
+        tokio::time::advance(almost).await;
+        assert!(!running.begin(&key, Kind::Copy));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(running.begin(&key, Kind::Copy));
+        running.end(&key, Kind::Copy);
+        assert!(running.begin(&key, Kind::Update), "not a copy");
+        running.end(&key, Kind::Update);
+        running.forget_copy(&key);
+        assert!(running.begin(&key, Kind::Copy), "lost again");
+    }
 }

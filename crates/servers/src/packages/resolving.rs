@@ -96,7 +96,7 @@ impl Asking<'_> {
         let PackageSpec { name, version, .. } = self.spec;
         let wanted = version.as_deref().unwrap_or("latest");
         let path = name.replace('/', "%2f");
-        let is_range = wanted.contains(['^', '~', '<', '>', '=', '*', '|', ' ', 'x']);
+        let is_range = is_npm_range(wanted);
         let asked = if is_range { "latest" } else { wanted };
         let address = format!("{}/{path}/{asked}", self.base);
         match self.get::<NpmVersion>(&address).await? {
@@ -242,5 +242,79 @@ impl Asking<'_> {
         let title = self.spec.registry.title();
         let text = format!("the registry of {title} packages cannot be used now: {why}");
         refused(InstallProblem::Unreachable, text)
+    }
+}
+
+/// Returns true for a range of versions by the rules of npm: a text with operators, or a version of which a
+/// component is left out or is exactly `x`, `X` or `*`. Everything else is one version or a tag.
+fn is_npm_range(wanted: &str) -> bool {
+    if wanted.contains(['^', '~', '<', '>', '=', '|', ' ']) {
+        return true;
+    }
+    let version = wanted.strip_prefix('v').unwrap_or(wanted);
+    let suffix = version.find(['-', '+']);
+    let (components, suffix) = version.split_at(suffix.unwrap_or(version.len()));
+    let is_any = |component: &str| matches!(component, "x" | "X" | "*");
+    let is_number = |component: &str| {
+        !component.is_empty() && component.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let mut components = components.split('.');
+    let count = components.clone().count();
+    // Only a complete version has a suffix; `1-beta` is a tag.
+    let is_version = (count == 3 || (count < 3 && suffix.is_empty()))
+        && components
+            .clone()
+            .all(|component| is_any(component) || is_number(component));
+    is_version && (count < 3 || components.any(is_any))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_npm_range;
+
+    #[test]
+    fn a_range_of_npm_is_told_from_a_version_and_from_a_tag() {
+        let ranges = [
+            "^1.2.3",
+            "~1.2",
+            ">=1 <2",
+            "1 || 2",
+            "1.2.3 - 2",
+            "*",
+            "x",
+            "X",
+            "1",
+            "v1",
+            "1.2",
+            "1.x",
+            "1.2.x",
+            "1.X",
+            "1.*",
+            "1.2.*",
+            "1.x.x",
+            "1.2.x-beta",
+        ];
+        for range in ranges {
+            assert!(is_npm_range(range), "{range}");
+        }
+        let others = [
+            "1.2.3",
+            "v1.2.3",
+            "1.2.3-next.1",
+            "1.2.3-x.7",
+            "1.2.3+x",
+            "next",
+            "latest",
+            "experimental",
+            "xyz",
+            "x-next",
+            "1-beta",
+            "1.x-beta",
+            "1.2.3.4",
+            "",
+        ];
+        for other in others {
+            assert!(!is_npm_range(other), "{other}");
+        }
     }
 }

@@ -139,10 +139,10 @@ pub(in crate::gateway) struct BundleReplaceRequest {
     /// The answers, by the key of their value, including secrets: no secret of the old bundle is kept.
     #[serde(default)]
     pub(super) values: BTreeMap<String, String>,
-    /// The hosts that the server may reach; if absent or empty, the hosts of the old bundle's entry.
-    #[serde(default)]
+    /// The hosts that the server may reach. If absent or `null`, the hosts of the old bundle's entry stay; an
+    /// empty list removes them.
     #[schema(max_items = 100)]
-    pub(super) network: Vec<String>,
+    pub(super) network: Option<Vec<String>>,
 }
 
 impl From<BundleReport> for Bundle {

@@ -109,7 +109,8 @@ pub(in crate::gateway) async fn fill_mcp_bundle_entry(
     Body(request): Body<BundleEntryRequest>,
 ) -> Result<Json<FilledEntryResponse>, ApiError> {
     let bundles = Bundles::new(&state.servers, &caller);
-    let entry = bundles.entry(&sha256, &request.values, &request.network);
+    let hosts = Some(request.network.as_slice()).filter(|hosts| !hosts.is_empty());
+    let entry = bundles.entry(&sha256, &request.values, hosts);
     Ok(Json(entry.await?.into()))
 }
 
@@ -131,7 +132,7 @@ pub(in crate::gateway) async fn replace_mcp_bundle(
     let seen = required("seen", request.seen)?;
     let bundles = Bundles::new(&state.servers, &caller);
     let filled = bundles
-        .entry(&sha256, &request.values, &request.network)
+        .entry(&sha256, &request.values, request.network.as_deref())
         .await?;
     let servers = state.servers.administration(&caller);
     servers.replace_bundle(&server, &seen, filled).await?;

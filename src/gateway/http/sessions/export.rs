@@ -16,7 +16,7 @@ use super::key_of;
 use crate::domain::{Caller, Code, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::export::{Document, Format};
+use crate::gateway::export::{Document, Form, Format};
 use crate::gateway::extract::{Query, SessionPath};
 
 /// The policy of an export that a browser shows: nothing in it runs, and only embedded data loads. It keeps
@@ -72,7 +72,8 @@ pub(in crate::gateway::http) async fn export_session(
         let part = (after, limit);
         state.sessions.transcript_part(&key, &caller, part)
     };
-    let written = state.documents.write(document, format, fetch).await?;
+    let form = Form::Export(format);
+    let written = state.documents.write(document, form, fetch).await?;
     let headers = headers(&written.title, format, is_shown);
     let sessions = state.sessions.clone();
     let content = move |id| {

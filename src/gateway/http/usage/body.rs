@@ -107,11 +107,10 @@ pub(super) struct RequestUsage {
     parts: UsageParts,
 }
 
-/// The composition of `inputTokens`. Tokens of context providers other than the history are in none of these
-/// parts.
+/// The composition of `inputTokens`, which is the sum of these parts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct UsageParts {
-    /// Tokens of the system prompt.
+    /// Tokens of the system prompt, and of context providers other than the history.
     system: u64,
     /// Tokens of tool definitions.
     tools: u64,

@@ -30,9 +30,14 @@ struct Approval {
 
 pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: Approval = body(args)?;
-    if body.scope.as_deref().is_some_and(|scope| scope != "once") || body.rule.is_some() {
-        let message = "only `once` is in this version; rules come later";
-        return Err(Refusal::of_field(Code::InvalidArguments, "scope", message));
+    let other_scope = body.scope.filter(|scope| scope != "once");
+    if let Some(field) = other_scope
+        .map(|_| "scope")
+        .or(body.rule.as_ref().map(|_| "rule"))
+    {
+        let message = "a decision is about one call (`scope` is `once`): to create a rule, send `POST \
+                       /api/rules` with `session` and `callId`; if the rule allows, the call is approved too";
+        return Err(Refusal::of_field(Code::InvalidArguments, field, message));
     }
     let args = match (body.args, body.args_text) {
         (args, None) => args,

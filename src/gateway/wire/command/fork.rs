@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Parsed, message, optional_body};
 use crate::agent::{ForkRequest, SessionRequest};
-use crate::domain::Caller;
+use crate::domain::{Caller, Code};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::Refusal;
 
@@ -15,6 +15,9 @@ struct ForkBody {
     from_seq: Option<u64>,
     text: Option<String>,
     attachments: Option<Vec<String>>,
+    /// A message may have resources and contexts of views; the message of a fork may not.
+    resources: Option<Vec<Value>>,
+    view_contexts: Option<Vec<Value>>,
     model: Option<String>,
     provider: Option<String>,
     /// `null` selects the effort that the settings define for the model.
@@ -23,9 +26,20 @@ struct ForkBody {
 }
 
 /// Parses `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`; the text and
-/// attachments have the form of a message.
+/// attachments have the form of a message. The message has no resources and no contexts of views.
 pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: ForkBody = optional_body(args)?;
+    for (field, values) in [
+        ("resources", &body.resources),
+        ("viewContexts", &body.view_contexts),
+    ] {
+        if values.as_ref().is_some_and(|values| !values.is_empty()) {
+            let message = format!(
+                "the message of a fork has no `{field}`: send them with a message to the new session"
+            );
+            return Err(Refusal::of_field(Code::InvalidArguments, field, message));
+        }
+    }
     let mut then = Vec::new();
     let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
     if !wanted.is_empty() {

@@ -57,6 +57,47 @@ fn a_message_is_a_text_or_an_object() {
     }
 }
 
+#[test]
+fn a_decision_beyond_one_call_is_refused_with_the_way_to_create_a_rule() {
+    let decide = |extra: (&str, Value)| {
+        let mut body = json!({"callId": "c", "approved": true});
+        body[extra.0] = extra.1;
+        parse(&caller(), "tool:approval", &[body])
+    };
+    assert!(decide(("scope", json!("once"))).is_ok());
+    for (field, value) in [
+        ("scope", json!("session")),
+        ("rule", json!({"effect": "allow"})),
+    ] {
+        let Err(refusal) = decide((field, value)) else {
+            panic!("{field} is taken")
+        };
+        assert_eq!(refusal.code, Code::InvalidArguments);
+        assert_eq!(refusal.field, Some(field));
+        assert!(refusal.message.contains("POST /api/rules"), "{refusal:?}");
+    }
+}
+
+#[test]
+fn the_message_of_a_fork_has_no_resources_and_no_contexts_of_views() {
+    let fork = |field: &str, value: Value| {
+        let mut body = json!({"fromSeq": 1, "text": "go on"});
+        body[field] = value;
+        parse(&caller(), "session:fork", &[body])
+    };
+    for (field, value) in [
+        ("resources", json!([{"server": "notes", "uri": "note://1"}])),
+        ("viewContexts", json!([{"callId": "call_1_0", "text": "x"}])),
+    ] {
+        let Err(refusal) = fork(field, value) else {
+            panic!("{field} is taken")
+        };
+        assert_eq!(refusal.code, Code::InvalidArguments);
+        assert_eq!(refusal.field, Some(field));
+        assert!(fork(field, json!([])).is_ok(), "an empty list says nothing");
+    }
+}
+
 /// Asserts S0.2.
 #[test]
 fn wrong_types_are_refused_in_words() {

@@ -150,12 +150,14 @@ async fn members_let_no_server_of_theirs_ask_models() {
     let api = Api::new(&app, &member);
     let config = json!({ "url": url, "sampling": true });
     let body = json!({ "name": "mine", "config": config, "scope": "person" });
-    let (status, refused) = api.refused(Method::POST, "/api/mcp/add", &body).await;
-    assert_eq!(status, 403, "{refused}");
-    assert!(
-        refused.to_string().contains("let servers ask models"),
-        "{refused}"
-    );
+    for path in ["/api/mcp/add", "/api/mcp/test"] {
+        let (status, refused) = api.refused(Method::POST, path, &body).await;
+        assert_eq!(status, 403, "{path}: {refused}");
+        assert!(
+            refused.to_string().contains("let servers ask models"),
+            "{path}: {refused}"
+        );
+    }
     let admin = Api::new(&app, &app.person_with("acme", Role::Admin).await);
     admin.add_with(json!({ "name": "ours", "config": { "url": "https://a.example/mcp", "sampling": true }, "scope": "tenant" })).await;
     let patch = json!({ "sampling": false });

@@ -90,6 +90,6 @@ it('replaces an older one with the answers that are known, and asks for its secr
   await page.get('[name="bundle-api_key"]').setValue('k')
   await page.findAll('button').find((button) => button.text() === 'Replace it')?.trigger('click')
   await flushPromises()
-  expect(replace).toHaveBeenCalledWith(notes.sha256, { values: { who: 'Ada', api_key: 'k' }, network: [], server: 'it', seen: used.sha256 })
+  expect(replace).toHaveBeenCalledWith(notes.sha256, { values: { who: 'Ada', api_key: 'k' }, server: 'it', seen: used.sha256 })
   expect(page.emitted('replaced')).toEqual([['it']])
 })

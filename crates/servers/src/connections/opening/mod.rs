@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use self::ending::Ending;
 use self::failure::{Cause, failure};
 use self::started::{Started, Streams};
-use self::stderr::Said;
+use self::stderr::{Said, ServerLog};
 use super::logs::Logs;
 use super::session_reach::SessionReach;
 use crate::authorization::{ClientGrants, Grants};
@@ -135,14 +135,10 @@ impl Opener {
         }
         match shaken {
             Ok(connection) => {
-                if let Some(log) = connection.take_log() {
-                    let keep = (
-                        Arc::clone(&self.logs),
-                        place.tenant.cloned(),
-                        entry.name.clone(),
-                    );
+                if let Some(lines) = connection.take_log() {
+                    let log = self.log(entry, place.tenant);
                     self.tasks
-                        .spawn(said.clone().hear(log, cleaner.clone(), keep));
+                        .spawn(said.clone().hear(lines, cleaner.clone(), log));
                 }
                 Ok(Opened {
                     connection,
@@ -297,14 +293,22 @@ impl Opener {
             image,
             life,
         } = running;
-        let whose = place.tenant.cloned();
-        let keep = (Arc::clone(&self.logs), whose, entry.name.clone());
-        self.tasks.spawn(said.listen(stderr, cleaner, keep));
+        let log = self.log(entry, place.tenant);
+        self.tasks.spawn(said.listen(stderr, cleaner, log));
         Streams {
             stdin,
             stdout,
             image,
             life,
+        }
+    }
+
+    /// Returns the log of a server, for the tenant that started it.
+    fn log(&self, entry: &ServerEntry, tenant: Option<&TenantId>) -> ServerLog {
+        ServerLog {
+            logs: (!entry.is_trial).then(|| Arc::clone(&self.logs)),
+            tenant: tenant.cloned(),
+            server: entry.name.clone(),
         }
     }
 

@@ -16,6 +16,14 @@ use sepal_store::clock;
 /// How long to wait for the rest of stderr after the server has ended.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
+/// The log to which the lines of a server go.
+pub(crate) struct ServerLog {
+    /// `None` for a trial: it may have the name of a stored server, and leaves nothing in that server's log.
+    pub(crate) logs: Option<Arc<Logs>>,
+    pub(crate) tenant: Option<TenantId>,
+    pub(crate) server: String,
+}
+
 /// The last lines of a server.
 #[derive(Clone, Default)]
 pub(crate) struct Said {
@@ -31,12 +39,12 @@ impl Said {
         &self,
         stderr: mpsc::Receiver<String>,
         cleaner: Cleaner,
-        keep: (Arc<Logs>, Option<TenantId>, String),
+        log: ServerLog,
     ) -> impl Future<Output = ()> + Send + 'static {
         let own = self.clone();
         own.listening.send_modify(|count| *count += 1);
         async move {
-            own.clone().hear(stderr, cleaner, keep).await;
+            own.clone().hear(stderr, cleaner, log).await;
             own.listening.send_modify(|count| *count -= 1);
         }
     }
@@ -46,14 +54,16 @@ impl Said {
         self,
         mut lines: mpsc::Receiver<String>,
         cleaner: Cleaner,
-        (logs, whose, server): (Arc<Logs>, Option<TenantId>, String),
+        log: ServerLog,
     ) {
         while let Some(line) = lines.recv().await {
             let text = cut(cleaner.clean(&line));
-            tracing::debug!(mcp.server = %server, "{text}");
+            tracing::debug!(mcp.server = %log.server, "{text}");
             self.keep(text.clone());
-            let at = clock::now();
-            logs.keep(whose.as_ref(), &server, LogLine { at, text });
+            if let Some(logs) = &log.logs {
+                let at = clock::now();
+                logs.keep(log.tenant.as_ref(), &log.server, LogLine { at, text });
+            }
         }
     }
 
