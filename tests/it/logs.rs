@@ -84,7 +84,7 @@ async fn the_finest_level_has_requests_and_answers_of_the_model_without_secrets(
     let text = log.text();
     let ours: Vec<&str> = text
         .lines()
-        .filter(|line| line.contains("sepal::llm"))
+        .filter(|line| line.contains("sepal_llm"))
         .collect();
     let traced = |what: &str, piece: &str| {
         let of_kind = |line: &&&str| line.contains("TRACE") && line.contains(what);

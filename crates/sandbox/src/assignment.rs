@@ -36,6 +36,7 @@ pub enum AssignmentError {
 }
 
 impl SandboxAssignment {
+    /// The assignment of `owner`'s session, which began with the sandbox `first`.
     pub fn new(place: Arc<SandboxHost>, key: SessionKey, owner: UserId, first: SandboxId) -> Self {
         Self {
             place,

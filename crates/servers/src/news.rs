@@ -103,7 +103,7 @@ impl Change {
 }
 
 /// Sends news to the sockets of this gateway, and updates to the other gateways.
-pub struct Teller {
+pub(crate) struct Teller {
     sockets: broadcast::Sender<News>,
     gateways: broadcast::Sender<ServerUpdate>,
 }
@@ -119,22 +119,22 @@ impl Default for Teller {
 
 impl Teller {
     /// Sends news to the sockets of this gateway.
-    pub fn tell(&self, news: News) {
+    pub(crate) fn tell(&self, news: News) {
         // An error means that no socket is connected.
         let _ = self.sockets.send(news);
     }
 
-    pub fn listen(&self) -> broadcast::Receiver<News> {
+    pub(crate) fn listen(&self) -> broadcast::Receiver<News> {
         self.sockets.subscribe()
     }
 
     /// Sends an update to the other gateways.
-    pub fn tell_gateways(&self, told: ServerUpdate) {
+    pub(crate) fn tell_gateways(&self, told: ServerUpdate) {
         // An error means that nothing forwards updates to other gateways.
         let _ = self.gateways.send(told);
     }
 
-    pub fn listen_for_gateways(&self) -> broadcast::Receiver<ServerUpdate> {
+    pub(crate) fn listen_for_gateways(&self) -> broadcast::Receiver<ServerUpdate> {
         self.gateways.subscribe()
     }
 }

@@ -78,9 +78,9 @@ pub struct ServersParts {
 
 /// The registry. Cheap to clone.
 #[derive(Clone)]
-pub struct Servers(pub Arc<Inner>);
+pub struct Servers(pub(crate) Arc<Inner>);
 
-pub struct Inner {
+pub(crate) struct Inner {
     pub settings: BTreeMap<String, McpServerConfig>,
     pub bundled: Arc<[Tool]>,
     pub file: ConfigFile,
@@ -117,7 +117,7 @@ pub struct Inner {
 }
 
 impl Servers {
-    pub fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
+    pub(crate) fn new(parts: ServersParts, tasks: TaskTracker) -> Self {
         let logs = Arc::<Logs>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
@@ -391,7 +391,7 @@ impl Servers {
         Ok(if opens_any { Vec::new() } else { withheld })
     }
 
-    pub fn installation_entries(&self, file: &FileState) -> Vec<ServerEntry> {
+    pub(crate) fn installation_entries(&self, file: &FileState) -> Vec<ServerEntry> {
         let settings = self.0.settings.iter();
         let settings = settings.map(|(name, config)| (name, config, Source::Settings));
         let own = file.servers.iter();
@@ -404,7 +404,7 @@ impl Servers {
         all.map(entry).collect()
     }
 
-    pub fn entry(
+    pub(crate) fn entry(
         &self,
         name: String,
         source: Source,
@@ -436,7 +436,7 @@ impl Servers {
         *epochs.entry((scope.clone(), name.to_owned())).or_default() += 1;
     }
 
-    pub fn retry(&self) -> RetryConfig {
+    pub(crate) fn retry(&self) -> RetryConfig {
         self.0.retry
     }
 }

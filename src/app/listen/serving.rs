@@ -161,7 +161,7 @@ impl Refusals {
         instruments().limit_reached("connections", crowd.as_str());
         if self.told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             self.told = Some(Instant::now());
-            let text = crowd.refusal();
+            let text = crowd.refusal_of_connection();
             tracing::warn!(peer = %peer.ip(), "Connections are turned away: {text}");
         }
         let turn = Arc::clone(&self.at_once).try_acquire_owned().ok()?;

@@ -74,11 +74,11 @@ impl CopyWatch {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
     }
 
-    pub fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stop.is_cancelled()
     }
 
-    pub async fn stopped(&self) {
+    pub(crate) async fn stopped(&self) {
         self.stop.cancelled().await;
     }
 }

@@ -75,7 +75,10 @@ pub struct TestReport {
 }
 
 impl TestReport {
-    pub fn new(phases: Vec<Phase>, tried: Result<(Vec<Tool>, Vec<String>), Failure>) -> Self {
+    pub(crate) fn new(
+        phases: Vec<Phase>,
+        tried: Result<(Vec<Tool>, Vec<String>), Failure>,
+    ) -> Self {
         match tried {
             Ok((tools, stderr)) => Self {
                 phases,
@@ -96,7 +99,7 @@ impl TestReport {
 }
 
 impl ToolReport {
-    pub fn new(view: &View, server: &Ingredient, tool: &Tool) -> Self {
+    pub(crate) fn new(view: &View, server: &Ingredient, tool: &Tool) -> Self {
         let (_, effect) = server.setting(&tool.name);
         let mut offered = view.toolbox.tools();
         let offered =

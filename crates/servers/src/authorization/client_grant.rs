@@ -26,7 +26,7 @@ type Shared = Arc<Mutex<Option<Tokens>>>;
 
 /// The tokens of such entries. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct ClientGrants(Arc<std::sync::Mutex<KeptTokens>>);
+pub(crate) struct ClientGrants(Arc<std::sync::Mutex<KeptTokens>>);
 
 /// The tokens of the entries that were used last, at most [`MOST`].
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl KeptTokens {
 impl ClientGrants {
     /// Returns the authorizer that sends the entry's own tokens. A trial requests tokens of its own, which
     /// are not kept.
-    pub fn authorizer(&self, target: Target, grants: Grants) -> impl Authorizer + use<> {
+    pub(crate) fn authorizer(&self, target: Target, grants: Grants) -> impl Authorizer + use<> {
         let tokens = if target.is_trial {
             Shared::default()
         } else {

@@ -30,7 +30,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// The grants of all people. Cheap to clone.
 #[derive(Clone)]
-pub struct Grants {
+pub(crate) struct Grants {
     pub records: Records,
     pub sealer: Sealer,
     pub teller: Arc<Teller>,
@@ -46,7 +46,7 @@ struct Kept {
 
 /// A grant and its version in the row.
 #[derive(Clone)]
-pub struct Held {
+pub(crate) struct Held {
     pub version: i64,
     pub grant: Grant,
 }
@@ -56,7 +56,7 @@ impl Grants {
     /// that the entry names, or else the first one that was found with this client and secret at this
     /// address. So a server that changes its metadata cannot obtain the secret for another issuer. A trial
     /// stores no issuer.
-    pub async fn bind_client(
+    pub(crate) async fn bind_client(
         &self,
         target: &Target,
         found: &Discovered,
@@ -107,13 +107,13 @@ impl Grants {
     }
 
     /// Returns the row of a person at a server.
-    pub async fn row(&self, key: &GrantKey) -> Result<Option<GrantRow>, store::Error> {
+    pub(crate) async fn row(&self, key: &GrantKey) -> Result<Option<GrantRow>, store::Error> {
         self.records.mcp_grants().get(key).await
     }
 
     /// Returns a person's grant if it is for this address: an entry that has another address by now gets no
     /// grant that was made for the old one.
-    pub async fn held(
+    pub(crate) async fn held(
         &self,
         target: &Target,
         person: &Holder,
@@ -130,7 +130,7 @@ impl Grants {
     }
 
     /// Stores a person's grant, and notifies their pages and waiting calls.
-    pub async fn connect(
+    pub(crate) async fn connect(
         &self,
         target: &Target,
         person: &Holder,
@@ -152,7 +152,7 @@ impl Grants {
 
     /// Renews a grant that is still of version `stale`, with one request for all callers at all gateways.
     /// `None`: only the person can help.
-    pub async fn renewed(
+    pub(crate) async fn renewed(
         &self,
         target: &Target,
         person: &Holder,
@@ -272,7 +272,7 @@ impl Grants {
 
     /// Waits until the person has connected to a server that requires it; returns false if they decline, or
     /// after ten minutes.
-    pub async fn wait(&self, key: &GrantKey) -> bool {
+    pub(crate) async fn wait(&self, key: &GrantKey) -> bool {
         let mut news = self.teller.listen();
         let until = tokio::time::Instant::now() + WAIT;
         loop {
@@ -301,7 +301,7 @@ impl Grants {
     }
 
     /// Records that the server requires the person to connect, and notifies their pages.
-    pub async fn need(&self, key: &GrantKey, challenge: &Challenge) {
+    pub(crate) async fn need(&self, key: &GrantKey, challenge: &Challenge) {
         let text = serde_json::to_string(challenge).unwrap_or_default();
         match self.records.mcp_grants().need(key, &text, now()).await {
             Ok(()) => self.tell(key),
@@ -312,14 +312,14 @@ impl Grants {
     }
 
     /// Deletes the tokens of that version, which are refused and cannot be renewed.
-    pub async fn end(&self, key: &GrantKey, version: i64) {
+    pub(crate) async fn end(&self, key: &GrantKey, version: i64) {
         if let Err(error) = self.records.mcp_grants().end(key, version).await {
             tracing::warn!(mcp.server = %key.server, ?error, "That a connection has ended was not kept");
         }
     }
 
     /// Deletes a person's row at a server, and returns their grant if they had one.
-    pub async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
+    pub(crate) async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
         let sealed = self.records.mcp_grants().disconnect(key).await?;
         self.tell(key);
         let kept = sealed.map(|sealed| self.open(key, &sealed)).transpose()?;
@@ -327,7 +327,7 @@ impl Grants {
     }
 
     /// Notifies the person's pages and waiting calls, here and at the other gateways.
-    pub fn tell(&self, key: &GrantKey) {
+    pub(crate) fn tell(&self, key: &GrantKey) {
         self.teller.tell(News {
             tenant: Some(key.tenant.clone()),
             // `NewsKind::Connection` reaches only this user anyway.

@@ -9,7 +9,7 @@ use sepal_store::records::GrantKey;
 
 /// A server, with our client's identity at its authorization server.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     pub scope: Scope,
     pub server: String,
     /// The server's address.
@@ -27,7 +27,7 @@ pub struct Target {
 impl Target {
     /// Returns `None` if the server is not remote, its entry sets the `Authorization` header, or it has no
     /// valid address.
-    pub fn new(
+    pub(crate) fn new(
         entry: &ServerEntry,
         url: &str,
         (client_secret, client): (Option<String>, reqwest::Client),
@@ -49,7 +49,7 @@ impl Target {
 
     /// The address to which tokens are bound: without query and fragment, which may change from request to
     /// request.
-    pub fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let mut url = self.url.clone();
         url.set_query(None);
         url.set_fragment(None);
@@ -57,7 +57,7 @@ impl Target {
     }
 
     /// The key of a person's grant at this server.
-    pub fn key(&self, person: &Holder) -> GrantKey {
+    pub(crate) fn key(&self, person: &Holder) -> GrantKey {
         GrantKey {
             scope: self.scope.clone(),
             server: self.server.clone(),
@@ -67,14 +67,14 @@ impl Target {
     }
 
     /// The client that the entry names, if any.
-    pub fn known(&self) -> Option<KnownClient> {
+    pub(crate) fn known(&self) -> Option<KnownClient> {
         let id = self.oauth.client_id.clone()?;
         let secret = self.client_secret.clone();
         Some(KnownClient { id, secret })
     }
 
     /// Returns true if the entry connects by itself, for everybody who uses it.
-    pub fn is_of_client(&self) -> bool {
+    pub(crate) fn is_of_client(&self) -> bool {
         self.oauth.grant == McpGrant::ClientCredentials
     }
 }

@@ -69,7 +69,7 @@ impl Tokenizer for Words {
 }
 
 impl Deferred {
-    pub fn new(toolbox: &Toolbox) -> Self {
+    pub(crate) fn new(toolbox: &Toolbox) -> Self {
         let (bundled, others): (Vec<_>, Vec<_>) =
             toolbox.tools().partition(|tool| tool.at.server == BUNDLED);
         let mut by_server = BTreeMap::<&str, Vec<Tool>>::new();

@@ -7,13 +7,13 @@ use sepal_core::domain::{Digest, ServerOffer, TenantId, Timestamp, Tool};
 use sepal_store::{self as store, Records};
 
 /// The stored definitions of all servers.
-pub struct Definitions {
+pub(crate) struct Definitions {
     records: Records,
 }
 
 /// The tools of a server that a tenant has accepted, and when the server's tools last changed.
 #[derive(Debug, Clone, Default)]
-pub struct Accepted {
+pub(crate) struct Accepted {
     /// The tools as the tenant first saw them, or last accepted a change.
     pub tools: Arc<[Tool]>,
     /// When the server began to offer its current tools.
@@ -21,17 +21,17 @@ pub struct Accepted {
 }
 
 impl Definitions {
-    pub fn new(records: Records) -> Self {
+    pub(crate) fn new(records: Records) -> Self {
         Self { records }
     }
 
     /// Returns the tools that were last listed; `None` if the server was never listed.
-    pub async fn get(&self, key: &Digest) -> Result<Option<Arc<[Tool]>>, store::Error> {
+    pub(crate) async fn get(&self, key: &Digest) -> Result<Option<Arc<[Tool]>>, store::Error> {
         self.read(key.as_str()).await
     }
 
     /// Stores a list of tools; returns true if it differs from the stored one.
-    pub async fn put(&self, key: &Digest, tools: &[Tool]) -> Result<bool, store::Error> {
+    pub(crate) async fn put(&self, key: &Digest, tools: &[Tool]) -> Result<bool, store::Error> {
         let before = self.get(key).await?;
         if before.as_deref() == Some(tools) {
             return Ok(false);
@@ -41,12 +41,16 @@ impl Definitions {
     }
 
     /// Returns the resources and prompts that were last listed; `None` if they never were.
-    pub async fn offer(&self, key: &Digest) -> Result<Option<ServerOffer>, store::Error> {
+    pub(crate) async fn offer(&self, key: &Digest) -> Result<Option<ServerOffer>, store::Error> {
         self.records.server_offers().get(key.as_str()).await
     }
 
     /// Stores a list of resources and prompts; returns true if it differs from the stored one.
-    pub async fn put_offer(&self, key: &Digest, offer: &ServerOffer) -> Result<bool, store::Error> {
+    pub(crate) async fn put_offer(
+        &self,
+        key: &Digest,
+        offer: &ServerOffer,
+    ) -> Result<bool, store::Error> {
         if self.offer(key).await?.as_ref() == Some(offer) {
             return Ok(false);
         }
@@ -60,7 +64,7 @@ impl Definitions {
     /// Returns the tools of a server that the tenant has accepted, and adds the offered tools that the tenant
     /// has never seen: they count as accepted, because nothing was decided about them yet. Also notes changed
     /// definitions in the history.
-    pub async fn accepted(
+    pub(crate) async fn accepted(
         &self,
         (tenant, server): (&TenantId, &str),
         now: (&[Tool], Timestamp),
@@ -98,7 +102,7 @@ impl Definitions {
     }
 
     /// Marks a tool as accepted by the tenant as it is now.
-    pub async fn accept(
+    pub(crate) async fn accept(
         &self,
         (tenant, server): (&TenantId, &str),
         tool: &Tool,
@@ -111,7 +115,7 @@ impl Definitions {
     }
 
     /// Forgets the accepted tools, so that another server of the same name does not inherit them.
-    pub async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), store::Error> {
+    pub(crate) async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), store::Error> {
         self.write(&accepted_key(tenant, server), &[]).await
     }
 

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(2);
 pub(crate) type ServerKey = (Scope, String);
 
 /// The installations of all servers.
-pub struct Installations {
+pub(crate) struct Installations {
     pub records: Records,
     pub place: Arc<SandboxHost>,
     /// Never held across an await.
@@ -45,7 +45,7 @@ struct Known {
 }
 
 /// A package that can be started here.
-pub struct Available {
+pub(crate) struct Available {
     pub package: InstalledPackage,
     /// The sandbox whose workspace contains the package.
     pub sandbox: SandboxId,
@@ -53,7 +53,7 @@ pub struct Available {
 
 /// The reason why a package cannot be started now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unavailable {
+pub(crate) enum Unavailable {
     #[error("its package is being installed ({}): try again in a moment", .0.as_str())]
     Installing(InstallState),
     #[error("its package could not be installed: {text}; {remedy}")]
@@ -75,7 +75,7 @@ pub enum Unavailable {
 }
 
 impl Installations {
-    pub fn new(records: Records, place: Arc<SandboxHost>) -> Self {
+    pub(crate) fn new(records: Records, place: Arc<SandboxHost>) -> Self {
         Self {
             records,
             place,
@@ -86,7 +86,7 @@ impl Installations {
     }
 
     /// Reads the state from the records again; returns true if it has changed.
-    pub async fn refresh(&self) -> Result<bool, store::Error> {
+    pub(crate) async fn refresh(&self) -> Result<bool, store::Error> {
         let rows = self.records.packages().all().await?;
         let volumes = self.records.packages().volumes().await?;
         let mut known = self.known();
@@ -110,13 +110,13 @@ impl Installations {
     }
 
     /// Returns the installation of that server's package; `None` if none was begun.
-    pub fn of(&self, scope: &Scope, server: &str) -> Option<Arc<InstallationRow>> {
+    pub(crate) fn of(&self, scope: &Scope, server: &str) -> Option<Arc<InstallationRow>> {
         let key = (scope.clone(), server.to_owned());
         self.known().rows.get(&key).cloned()
     }
 
     /// Returns the installed package for a spec; `None` if another spec or nothing is installed.
-    pub fn package(
+    pub(crate) fn package(
         &self,
         (scope, server): (&Scope, &str),
         spec: &PackageSpec,
@@ -132,12 +132,16 @@ impl Installations {
     }
 
     /// Returns the volumes of all servers on all engines.
-    pub fn volumes(&self) -> Vec<PackageVolume> {
+    pub(crate) fn volumes(&self) -> Vec<PackageVolume> {
         self.known().volumes.clone()
     }
 
     /// Returns the sandbox whose volume has that content on this gateway's engine.
-    pub fn sandbox(&self, (scope, server): (&Scope, &str), content: &str) -> Option<SandboxId> {
+    pub(crate) fn sandbox(
+        &self,
+        (scope, server): (&Scope, &str),
+        content: &str,
+    ) -> Option<SandboxId> {
         let engine = self.place.runtime.engine();
         let known = self.known();
         let mut volumes = known.volumes.iter();
@@ -151,7 +155,7 @@ impl Installations {
     }
 
     /// Records or clears the reason why a package that another gateway installed cannot be installed here.
-    pub fn note_failure_here(&self, key: &ServerKey, failure: Option<String>) {
+    pub(crate) fn note_failure_here(&self, key: &ServerKey, failure: Option<String>) {
         let mut known = self.known();
         match failure {
             Some(failure) => drop(known.failed_here.insert(key.clone(), failure)),
@@ -163,7 +167,7 @@ impl Installations {
 
     /// Waits until the package of an entry can be started here, for at most a minute. Only the content that
     /// was shown is started: if the entry has a package, never one with another content.
-    pub async fn available(
+    pub(crate) async fn available(
         &self,
         entry: &ServerEntry,
         spec: &PackageSpec,
@@ -193,7 +197,7 @@ impl Installations {
 
     /// Waits until each of these packages can be started here or has failed. Calls `tell` with the name and
     /// state of each at every change; `None` means that it can be started.
-    pub async fn settled(
+    pub(crate) async fn settled(
         &self,
         entries: &[(ServerEntry, PackageSpec)],
         mut tell: impl FnMut(&str, Option<&Unavailable>),
@@ -276,7 +280,7 @@ impl Installations {
     }
 
     /// Forgets a volume that is gone, so that the package is installed again.
-    pub async fn lost(&self, sandbox: &SandboxId) -> Result<(), store::Error> {
+    pub(crate) async fn lost(&self, sandbox: &SandboxId) -> Result<(), store::Error> {
         self.records.packages().forget_volume(sandbox).await?;
         self.refresh().await?;
         self.bell.notify_one();
@@ -284,7 +288,7 @@ impl Installations {
     }
 
     /// Forgets the installation of a removed server, so that its volumes are removed.
-    pub async fn forget(&self, scope: &Scope, server: &str) -> Result<(), store::Error> {
+    pub(crate) async fn forget(&self, scope: &Scope, server: &str) -> Result<(), store::Error> {
         self.records.packages().forget(scope, server).await?;
         self.refresh().await?;
         self.bell.notify_one();

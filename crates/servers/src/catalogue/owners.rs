@@ -9,11 +9,11 @@ use sepal_core::domain::{Scope, TenantId, UserId};
 /// The owners of personal servers. A removed server keeps its owner until its name is reused, so that the
 /// news of its removal reaches the owner.
 #[derive(Default)]
-pub struct Owners(Mutex<HashMap<(TenantId, String), UserId>>);
+pub(crate) struct Owners(Mutex<HashMap<(TenantId, String), UserId>>);
 
 impl Owners {
     /// Records the owner of a server; `None` if it belongs to everybody.
-    pub fn note(&self, scope: &Scope, server: &str, owner: Option<&UserId>) {
+    pub(crate) fn note(&self, scope: &Scope, server: &str, owner: Option<&UserId>) {
         let Scope::Tenant(tenant) = scope else {
             return;
         };
@@ -26,7 +26,7 @@ impl Owners {
     }
 
     /// Returns the owner of a personal server.
-    pub fn of(&self, tenant: &TenantId, server: &str) -> Option<UserId> {
+    pub(crate) fn of(&self, tenant: &TenantId, server: &str) -> Option<UserId> {
         let owners = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(&(tenant.clone(), server.to_owned())).cloned()
     }

@@ -58,7 +58,7 @@ pub struct RuleSets {
 }
 
 impl RuleSets {
-    pub fn new<'a>(
+    pub(crate) fn new<'a>(
         base: &Rules,
         settings: impl Iterator<Item = &'a ToolSetting>,
         rows: &[RuleRow],

@@ -87,6 +87,7 @@ pub struct OwnTools {
 }
 
 impl OwnTools {
+    /// The tools of skills, and the one that reads on, as far as they are offered.
     pub fn new(skills: bool, read_more: bool) -> Self {
         Self { skills, read_more }
     }
@@ -155,7 +156,7 @@ impl Ingredient {
         (!accepted.is_known_as(tool)).then(|| self.since.unwrap_or(Timestamp(0)))
     }
 
-    pub fn is_on(&self, tool: &Tool) -> bool {
+    pub(crate) fn is_on(&self, tool: &Tool) -> bool {
         is_offered(&self.entry.config, tool) && self.setting(&tool.name).0
     }
 
@@ -200,7 +201,7 @@ impl Ingredient {
 }
 
 impl View {
-    pub fn new(ingredients: Ingredients, base: &Rules) -> Self {
+    pub(crate) fn new(ingredients: Ingredients, base: &Rules) -> Self {
         let mut toolbox = Toolbox::default();
         let mut problems = BTreeMap::new();
         for server in &ingredients.servers {

@@ -24,7 +24,7 @@ type Key = (Option<TenantId>, String);
 
 /// The lines of all servers.
 #[derive(Default)]
-pub struct Logs(Mutex<HashMap<Key, VecDeque<LogLine>>>);
+pub(crate) struct Logs(Mutex<HashMap<Key, VecDeque<LogLine>>>);
 
 impl Logs {
     fn all(&self) -> MutexGuard<'_, HashMap<Key, VecDeque<LogLine>>> {
@@ -33,7 +33,7 @@ impl Logs {
 
     /// Keeps a line, from which secrets were already removed. At the limit, the server whose latest line is
     /// oldest is forgotten.
-    pub fn keep(&self, whose: Option<&TenantId>, name: &str, line: LogLine) {
+    pub(crate) fn keep(&self, whose: Option<&TenantId>, name: &str, line: LogLine) {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
         if all.len() >= MAX_RINGS && !all.contains_key(&key) {
@@ -52,7 +52,7 @@ impl Logs {
 
     /// Returns the lines that a tenant's admin may read, by time; with `shared`, also the lines of the
     /// installation's own probes.
-    pub fn of(&self, tenant: &TenantId, name: &str, shared: bool) -> Vec<LogLine> {
+    pub(crate) fn of(&self, tenant: &TenantId, name: &str, shared: bool) -> Vec<LogLine> {
         let all = self.all();
         let of = |whose: Option<&TenantId>| all.get(&(whose.cloned(), name.to_owned()));
         let own = of(Some(tenant)).into_iter().flatten();
@@ -63,7 +63,7 @@ impl Logs {
     }
 
     /// Forgets a removed server.
-    pub fn forget(&self, entry: &ServerEntry) {
+    pub(crate) fn forget(&self, entry: &ServerEntry) {
         let whose = entry.tenant();
         self.all().retain(|(of, name), _| {
             *name != entry.name || (whose.is_some() && of.as_ref() != whose)

@@ -15,13 +15,13 @@ type Key = (Option<TenantId>, String);
 
 /// The refused hosts of all servers.
 #[derive(Default)]
-pub struct RefusedHosts(Mutex<HashMap<Key, Refusals>>);
+pub(crate) struct RefusedHosts(Mutex<HashMap<Key, Refusals>>);
 
 impl RefusedHosts {
     /// Returns the record into which a server's programs that run for that tenant note refused hosts; without
     /// a tenant, the record of the installation itself. At the limit, a server without refusals is forgotten,
     /// or else the one whose latest refusal is oldest.
-    pub fn of_server(&self, whose: Option<&TenantId>, name: &str) -> Refusals {
+    pub(crate) fn of_server(&self, whose: Option<&TenantId>, name: &str) -> Refusals {
         let mut all = self.all();
         let key = (whose.cloned(), name.to_owned());
         if all.len() >= MAX_SERVERS && !all.contains_key(&key) {
@@ -36,7 +36,7 @@ impl RefusedHosts {
 
     /// Returns the hosts that a tenant's programs of that server were refused, without those that its entry
     /// allows by now, latest first.
-    pub fn list(&self, tenant: &TenantId, entry: &ServerEntry) -> Vec<RefusedHost> {
+    pub(crate) fn list(&self, tenant: &TenantId, entry: &ServerEntry) -> Vec<RefusedHost> {
         let key = (Some(tenant.clone()), entry.name.clone());
         let refusals = self.all().get(&key).cloned().unwrap_or_default();
         let allowed = entry.allowed_hosts();
@@ -46,7 +46,7 @@ impl RefusedHosts {
     }
 
     /// Forgets a removed server.
-    pub fn forget(&self, entry: &ServerEntry) {
+    pub(crate) fn forget(&self, entry: &ServerEntry) {
         let whose = entry.tenant();
         self.all().retain(|(of, name), _| {
             *name != entry.name || (whose.is_some() && of.as_ref() != whose)

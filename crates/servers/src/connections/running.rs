@@ -18,14 +18,14 @@ type Key = (TenantId, String);
 
 /// All open connections, by tenant and server.
 #[derive(Default)]
-pub struct RunningServers(
+pub(crate) struct RunningServers(
     /// Never held across an await.
     Mutex<HashMap<Key, Vec<Weak<Opened>>>>,
 );
 
 impl RunningServers {
     /// Tracks a connection, with a weak reference: dropping it in its session ends the tracking.
-    pub fn note(&self, tenant: &TenantId, server: &str, opened: &Arc<Opened>) {
+    pub(crate) fn note(&self, tenant: &TenantId, server: &str, opened: &Arc<Opened>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, open| {
             open.retain(|one| one.strong_count() > 0);
@@ -36,14 +36,14 @@ impl RunningServers {
     }
 
     /// Removes and returns the open connections of a tenant to a server.
-    pub fn take(&self, tenant: &TenantId, server: &str) -> Vec<Arc<Opened>> {
+    pub(crate) fn take(&self, tenant: &TenantId, server: &str) -> Vec<Arc<Opened>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = all.remove(&(tenant.clone(), server.to_owned()));
         still_open(open.into_iter().flatten())
     }
 
     /// Removes and returns the open connections of one tenant or of all tenants to a removed server.
-    pub fn take_removed(&self, tenant: Option<&TenantId>, server: &str) -> Vec<Arc<Opened>> {
+    pub(crate) fn take_removed(&self, tenant: Option<&TenantId>, server: &str) -> Vec<Arc<Opened>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_removed =
             |(whose, name): &Key| name == server && tenant.is_none_or(|tenant| tenant == whose);

@@ -105,7 +105,7 @@ impl Default for Page {
 
 /// The health of all servers, as this gateway sees it.
 #[derive(Default)]
-pub struct HealthRecords(Mutex<HashMap<Key, Page>>);
+pub(crate) struct HealthRecords(Mutex<HashMap<Key, Page>>);
 
 /// The result of a check or use.
 pub enum Seen {
@@ -121,7 +121,7 @@ impl HealthRecords {
     }
 
     /// Records a result; returns the new status and error if they have changed.
-    pub fn note(
+    pub(crate) fn note(
         &self,
         whose: Option<&TenantId>,
         name: &str,
@@ -158,7 +158,7 @@ impl HealthRecords {
 
     /// Takes over the observation of another gateway; returns true if the status or the error has changed.
     /// Latency and the count of failures stay known only where they were observed.
-    pub fn adopt(
+    pub(crate) fn adopt(
         &self,
         (whose, name): (Option<&TenantId>, &str),
         (status, error): (Status, Option<String>),
@@ -179,7 +179,7 @@ impl HealthRecords {
 
     /// Returns the latest health of a server that this tenant observed, or the installation in the case of a
     /// shared server.
-    pub fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
+    pub(crate) fn of(&self, tenant: &TenantId, entry: &ServerEntry) -> Health {
         let all = self.all();
         let of = |whose: Option<&TenantId>| {
             let page = all.get(&(whose.cloned(), entry.name.clone()));
@@ -194,7 +194,7 @@ impl HealthRecords {
 
     /// Returns the checks of the last 24 hours by this tenant, and those by the installation in the case of a
     /// shared server.
-    pub fn day_of(
+    pub(crate) fn day_of(
         &self,
         tenant: &TenantId,
         entry: &ServerEntry,
@@ -214,7 +214,7 @@ impl HealthRecords {
     }
 
     /// Forgets a removed server.
-    pub fn forget(&self, whose: Option<&TenantId>, server: &str) {
+    pub(crate) fn forget(&self, whose: Option<&TenantId>, server: &str) {
         self.all()
             .retain(|(of, name), _| name != server || (whose.is_some() && of.as_ref() != whose));
     }

@@ -14,14 +14,14 @@ const AT_ONCE: usize = 6;
 const PER_TENANT: usize = 2;
 
 /// The semaphores that limit trials and restarts.
-pub struct ProbeLimits {
+pub(crate) struct ProbeLimits {
     all: Arc<Semaphore>,
     /// Never held across an await.
     own: Mutex<HashMap<TenantId, Arc<Semaphore>>>,
 }
 
 /// A permit; dropping it gives it back.
-pub struct ProbePermit {
+pub(crate) struct ProbePermit {
     /// The semaphores are never closed, so this is always a permit.
     _all: Option<OwnedSemaphorePermit>,
     _own: Option<OwnedSemaphorePermit>,
@@ -38,7 +38,7 @@ impl Default for ProbeLimits {
 
 impl ProbeLimits {
     /// Waits for a permit. While it waits for the tenant's own permit, it holds none of the common permits.
-    pub async fn turn(&self, tenant: &TenantId) -> ProbePermit {
+    pub(crate) async fn turn(&self, tenant: &TenantId) -> ProbePermit {
         let own = self.of(tenant).acquire_owned().await.ok();
         let all = Arc::clone(&self.all).acquire_owned().await.ok();
         ProbePermit {

@@ -42,7 +42,7 @@ pub struct ConnectionReport {
 }
 
 impl ConnectionReport {
-    pub fn new(server: &str, row: Option<&GrantRow>) -> Self {
+    pub(crate) fn new(server: &str, row: Option<&GrantRow>) -> Self {
         let state = match row {
             Some(row) if row.needed_since.is_some() => ConnectionState::Needed,
             Some(row) if row.sealed.is_some() => ConnectionState::Connected,

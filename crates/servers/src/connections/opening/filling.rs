@@ -40,7 +40,7 @@ impl Opener {
     }
 
     /// Returns a stored server as the target of people's grants; `None` if nobody connects to it.
-    pub async fn target(&self, entry: &ServerEntry) -> Result<Option<Target>, Failure> {
+    pub(crate) async fn target(&self, entry: &ServerEntry) -> Result<Option<Target>, Failure> {
         let expanded = self.expand(entry, &entry.config, None).await;
         let expanded = expanded
             .map_err(|cause| failure(&cause, &Cleaner::default(), &Said::default(), entry))?;
@@ -61,7 +61,10 @@ impl Opener {
 
     /// Returns the values of the references of a stored entry: its secrets, and the environment for entries
     /// of the installation.
-    pub async fn references(&self, entry: &ServerEntry) -> Result<References<'_>, store::Error> {
+    pub(crate) async fn references(
+        &self,
+        entry: &ServerEntry,
+    ) -> Result<References<'_>, store::Error> {
         let whose = (&entry.scope, entry.name.as_str());
         let secrets = secret::read_all(&self.records.secrets(), &self.sealer, whose).await?;
         let reads_environment = entry.source == Source::Installation;

@@ -35,14 +35,14 @@ pub(crate) fn bundled(place: &SandboxHost, sandbox: &SandboxId) -> Launch {
 }
 
 /// Gives programs network access, and notes the hosts that were refused.
-pub struct Outside {
+pub(crate) struct Outside {
     /// Keeps the hosts that tenants let servers reach away from our own networks.
     pub guard: Guard,
     pub refused_hosts: RefusedHosts,
 }
 
 impl Outside {
-    pub fn new(guard: Guard) -> Self {
+    pub(crate) fn new(guard: Guard) -> Self {
         Self {
             guard,
             refused_hosts: RefusedHosts::default(),

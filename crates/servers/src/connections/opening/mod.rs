@@ -63,7 +63,7 @@ pub struct Phase {
 }
 
 /// Opens connections.
-pub struct Opener {
+pub(crate) struct Opener {
     pub place: Arc<SandboxHost>,
     /// The installed packages of servers.
     pub installations: Arc<Installations>,
@@ -83,7 +83,7 @@ pub struct Opener {
 
 /// For whom and where a server is opened.
 #[derive(Clone, Copy)]
-pub struct ServerLocation<'a> {
+pub(crate) struct ServerLocation<'a> {
     /// The tenant whose logs and health the server belongs to; `None` for a probe of the installation itself.
     pub tenant: Option<&'a TenantId>,
     /// The holder whose share the sandbox counts against; `None` for a probe of the gateway.
@@ -100,7 +100,7 @@ pub struct ServerLocation<'a> {
 
 impl Opener {
     /// Opens a server. Each phase is added to `phases` when it ends.
-    pub async fn open(
+    pub(crate) async fn open(
         &self,
         entry: &ServerEntry,
         place: ServerLocation<'_>,
@@ -160,7 +160,7 @@ impl Opener {
     }
 
     /// Lists the tools of an open server; if that fails, ends the server.
-    pub async fn list(
+    pub(crate) async fn list(
         &self,
         entry: &ServerEntry,
         opened: &Opened,
