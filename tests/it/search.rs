@@ -173,7 +173,7 @@ async fn an_installation_from_before_the_search_is_taken_up_at_its_next_start() 
     socket.wait_for_answer().await;
     assert_eq!(search(&app, &ana, "lapwing").await.len(), 1);
     drop(socket);
-    // As the migration leaves it, or a gateway that ended before it came to that.
+    // As the earlier release leaves it, or a gateway that ended before it came to that.
     let app = app
         .restart_after(async |folder| {
             let mut db = database(folder).await;

@@ -49,8 +49,8 @@ pub enum Error {
     /// A sealed value cannot be opened.
     #[error(transparent)]
     Sealed(#[from] super::sealed::Unopened),
-    /// The data folder, the database or Redis cannot be used because of a setting, the file system or the
-    /// server.
+    /// The data folder, the database or Redis cannot be used because of a setting, the file system, the
+    /// server, or tables that are too old.
     #[error("cannot use `{path}`: {reason}")]
     Unusable {
         /// The folder, file or address (without credentials).

@@ -1,7 +1,8 @@
 //! Data that earlier landings left behind opens in this one, and its sessions go on.
 //!
-//! Each `.db.gz` is the database of a data folder, made by the program of the commit that names it:
-//! a person with a key, a session of one turn, and a provider with a sealed key.
+//! Each `.db.gz` is the database of a data folder, made by the program of the commit that names it: a person
+//! with a key and a session, and in the first one a provider with a sealed key. Its rows are of that program;
+//! its tables were then brought to migration 34 by the migrations that `0035_schema.sql` replaced.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,8 +16,8 @@ use crate::rest::Client;
 use crate::support::{Person, Server, TestSocket};
 use crate::usage::report_where;
 
-/// What the program of commit `b0b924a` made, before the sixth migration.
-const FIRST: Landing = Landing {
+/// What the program of commit `b0b924a` made, when there were five migrations: a session of one turn.
+pub(crate) const FIRST: Landing = Landing {
     commit: "b0b924a",
     key: "spl_d3b5ec13_c734437fd113ee9a58a3fe16d5b51f4091e5a48f652ec448bc5bdb31be77ea6b",
     session: "ses_f970d8c962e350afb0a41f0e92d32866",
@@ -24,23 +25,23 @@ const FIRST: Landing = Landing {
 
 /// What the program of commit `761d65a` made, before gateways, epochs and runners were called so: its
 /// session was answered once, and two calls of its second turn wait for a person.
-const SECOND: Landing = Landing {
+pub(crate) const SECOND: Landing = Landing {
     commit: "761d65a",
     key: "spl_c746c4a2_b982af85fe909089c618414d7a0945509b49a103a498c722c5fae79da32cc053",
     session: "ses_9e0eb69829f9df4a28a1640858e3a09b",
 };
 
-struct Landing {
+pub(crate) struct Landing {
     commit: &'static str,
     /// Ana's, who owns the tenant `acme`.
     key: &'static str,
     /// Called `Before`, and `Waits`.
-    session: &'static str,
+    pub(crate) session: &'static str,
 }
 
 impl Landing {
-    /// Lays the data folder out as that program left it.
-    fn lay_out(&self, data: &Path) {
+    /// Lays out a data folder with that database and the key that opens its secrets.
+    pub(crate) fn lay_out(&self, data: &Path) {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/landings");
         fs::create_dir_all(data).unwrap();
         let packed = File::open(from.join(format!("{}.db.gz", self.commit))).unwrap();

@@ -17,7 +17,8 @@ use super::{Opened, in_postgres, key, record};
 use crate::support::DEADLINE;
 use crate::support::postgres::{PostgresServer, free_port, new_database, program, run};
 
-async fn beside(dir: &Path, url: &str) -> Store {
+/// Opens the database as a command beside a server does.
+pub(super) async fn beside(dir: &Path, url: &str) -> Store {
     let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
     Store::open(&in_postgres(dir, url), Access::Beside, &tasks, shutdown)
         .await

@@ -5,6 +5,7 @@
 mod address;
 mod hold;
 mod postgres;
+mod schema;
 mod sql;
 mod sqlite;
 
@@ -19,8 +20,9 @@ use address::Address;
 
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
+pub(super) use schema::newest_schema;
 pub(super) use sql::{PerRow, Sql};
-pub(super) use sqlite::{SqliteDb, copy, newest_schema};
+pub(super) use sqlite::{SqliteDb, copy};
 
 /// The database's file name in the data folder.
 pub(super) const DATABASE_FILE: &str = "sepal.db";

@@ -11,7 +11,7 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Arguments as _, Connection as _, PgConnection, Postgres};
 
 use super::super::Error;
-use super::{Arg, Row, Sql, Statement, address};
+use super::{Arg, Row, Sql, Statement, address, schema};
 
 /// The limit for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,12 +48,8 @@ impl PostgresDb {
     pub(super) async fn open(options: Box<PgConnectOptions>) -> Result<Self, Error> {
         let options = options.application_name("sepal");
         let mut first = enter(&options).await?;
-        let migrations = sqlx::migrate!("../../migrations/postgres");
-        let migrated = tokio::time::timeout(MIGRATION_TIMEOUT, migrations.run(&mut first));
-        migrated
-            .await
-            .map_err(|_| Error::NoAnswer)?
-            .map_err(|error| Error::Migration(Arc::new(error)))?;
+        let migrated = tokio::time::timeout(MIGRATION_TIMEOUT, migrate(&options, &mut first));
+        migrated.await.map_err(|_| Error::NoAnswer)??;
         let options = durable(options, &mut first).await?;
         let _ = first.close().await;
         let options = options.options([("statement_timeout", STATEMENT_TIMEOUT)]);
@@ -241,6 +237,14 @@ pub(crate) async fn within<T>(
         Ok(answer) => Ok(answer?),
         Err(_) => Err(Error::NoAnswer),
     }
+}
+
+/// Brings the tables to this version.
+async fn migrate(options: &PgConnectOptions, connection: &mut PgConnection) -> Result<(), Error> {
+    let (migrations, server) = (&schema::POSTGRES, address::shown(options));
+    schema::take_over(connection, migrations, "BEGIN", server.as_ref()).await?;
+    let migrated = migrations.run(connection).await;
+    migrated.map_err(schema::unmigrated)
 }
 
 /// Opens a connection. The error names the server and the reason.

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use sqlx::migrate::Migrator;
 use sqlx::query::Query;
 use sqlx::sqlite::{
     SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
@@ -18,10 +17,7 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::super::{Error, data_dir};
-use super::{Arg, Row, Sql, Statement};
-
-/// Every migration of the tables since the first release.
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+use super::{Arg, Row, Sql, Statement, schema};
 
 /// The time that a connection waits for another writer: one of another process (`sepal admin` beside the
 /// server), or a connection that was abandoned here and is still closing. On a busy disk, either can take
@@ -39,9 +35,17 @@ const LOG_PAGES: &str = "4096";
 async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
     let options = options.clone().synchronous(SqliteSynchronous::Normal);
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    let migrated = MIGRATIONS.run(&mut connection).await;
+    let (migrations, file) = (&schema::SQLITE, options.get_filename());
+    let taken_over = schema::take_over(&mut connection, migrations, "BEGIN IMMEDIATE", file).await;
+    let migrated = match taken_over {
+        Ok(()) => {
+            let migrated = migrations.run(&mut connection).await;
+            migrated.map_err(schema::unmigrated)
+        }
+        Err(error) => Err(error),
+    };
     connection.close().await?;
-    migrated.map_err(|error| Error::Migration(Arc::new(error)))
+    migrated
 }
 
 /// An SQLite database file with many readers and one writer at a time.
@@ -372,12 +376,6 @@ pub(crate) async fn copy(from: &Path, to: &Path) -> Result<i64, Error> {
     Ok(schema.0)
 }
 
-/// The newest migration that this program knows.
-pub(crate) fn newest_schema() -> i64 {
-    let versions = MIGRATIONS.iter().map(|migration| migration.version);
-    versions.max().unwrap_or(0)
-}
-
 fn bind(args: Vec<Arg>) -> Result<SqliteArguments, sqlx::Error> {
     let mut bound = SqliteArguments::default();
     for arg in args {
@@ -399,7 +397,7 @@ mod tests {
     use futures::poll;
 
     use super::super::{Statement, args};
-    use super::{MIGRATIONS, SqliteDb};
+    use super::SqliteDb;
 
     /// A dropped or unpolled writing future, as in a `select!`, does not keep others from writing.
     #[tokio::test]
@@ -426,15 +424,6 @@ mod tests {
             .unwrap();
         let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
         assert_eq!(ids, ["dropped", "first", "last", "second"]);
-    }
-
-    /// A backup stores only its newest migration number, so a migration inserted before that number would
-    /// never run.
-    #[test]
-    fn migrations_are_numbered_without_a_gap() {
-        let versions: Vec<i64> = MIGRATIONS.iter().map(|it| it.version).collect();
-        let expected: Vec<i64> = (1..).take(versions.len()).collect();
-        assert_eq!(versions, expected);
     }
 
     #[tokio::test]
