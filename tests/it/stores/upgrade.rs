@@ -75,7 +75,7 @@ async fn a_database_of_the_replaced_migrations_is_taken_over_with_its_rows() {
         let before = migrations(&mut file).await;
         assert_eq!(
             before.iter().map(|it| it.0).collect::<Vec<_>>(),
-            Vec::from_iter(1..=34)
+            (1..=34).collect::<Vec<_>>()
         );
         let commits = journal(&mut file).await;
         assert!(!commits.is_empty());
