@@ -331,6 +331,8 @@ mod tests {
         all.spans_lost("x", 1);
         all.disk_free(1);
         all.disk_pressure(false);
+        all.limit_reached("x", "x");
+        all.egress_ended("x", (1, 1));
     }
 
     #[tokio::test]

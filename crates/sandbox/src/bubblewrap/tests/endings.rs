@@ -121,7 +121,7 @@ async fn the_owners_violent_end_ends_all() {
     let data = tempfile::tempdir().unwrap();
     let mut owner = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg("sandbox::bubblewrap::tests::endings::owner_to_be_killed")
+        .arg("bubblewrap::tests::endings::owner_to_be_killed")
         .arg(format!("{OWNER}{}", data.path().display()))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
