@@ -269,9 +269,31 @@ async fn a_new_server_inherits_no_permission_of_an_old_one() {
         let asks = setting("files", "rm", PolicyEffect::Ask);
         settings.put(&two, &asks).await.unwrap();
         assert_eq!(settings.of_server(&two, "files").await.unwrap(), [asks]);
-        settings.forget(&two, "time").await.unwrap();
+        let accepted = |tenant: &TenantId, server: &str| format!("accepted:{tenant}:{server}");
+        for key in [
+            accepted(&one, "time"),
+            accepted(&two, "time"),
+            accepted(&two, "files"),
+        ] {
+            seen.put(&key, &[]).await.unwrap();
+        }
+        settings
+            .forget(&Scope::Tenant(two.clone()), "time")
+            .await
+            .unwrap();
         assert_eq!(seen.history((&two, "time")).await.unwrap(), []);
         assert_eq!(settings.list(&one).await.unwrap(), [denied]);
+        assert_eq!(seen.get(&accepted(&two, "time")).await.unwrap(), None);
+        assert!(seen.get(&accepted(&one, "time")).await.unwrap().is_some());
+        settings
+            .forget(&Scope::Installation, "files")
+            .await
+            .unwrap();
+        for tenant in [&one, &two] {
+            assert_eq!(settings.of_server(tenant, "files").await.unwrap(), []);
+        }
+        assert_eq!(seen.get(&accepted(&two, "files")).await.unwrap(), None);
+        assert!(seen.get(&accepted(&one, "time")).await.unwrap().is_some());
     })
     .await;
 }

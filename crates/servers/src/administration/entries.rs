@@ -278,19 +278,8 @@ impl Administration<'_> {
     /// Forgets what each tenant that the server serves has decided and seen of its tools, so that another
     /// server of the same name does not inherit it.
     async fn forget_tools(&self, scope: &Scope, name: &str) -> Result<(), Error> {
-        let tenants = match scope {
-            Scope::Installation => {
-                let tenants = self.servers.0.records.tenants().list().await?;
-                tenants.into_iter().map(|tenant| tenant.id).collect()
-            }
-            Scope::Tenant(tenant) => vec![tenant.clone()],
-        };
         let settings = self.servers.0.records.tool_settings();
-        for tenant in &tenants {
-            settings.forget(tenant, name).await?;
-            self.servers.0.definitions.forget(tenant, name).await?;
-        }
-        Ok(())
+        Ok(settings.forget(scope, name).await?)
     }
 
     /// Returns an entry that the caller may change.

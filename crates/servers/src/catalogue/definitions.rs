@@ -114,11 +114,6 @@ impl Definitions {
         self.write(&key, &all).await
     }
 
-    /// Forgets the accepted tools, so that another server of the same name does not inherit them.
-    pub(crate) async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), store::Error> {
-        self.write(&accepted_key(tenant, server), &[]).await
-    }
-
     async fn read(&self, key: &str) -> Result<Option<Arc<[Tool]>>, store::Error> {
         let tools = self.records.tool_definitions().get(key).await?;
         Ok(tools.map(Into::into))
@@ -129,6 +124,7 @@ impl Definitions {
     }
 }
 
+/// The key of the accepted tools; `ToolSettings::forget` deletes them by it.
 fn accepted_key(tenant: &TenantId, server: &str) -> String {
     format!("accepted:{}:{server}", tenant.as_str())
 }

@@ -1,8 +1,8 @@
 //! Stores a tenant's settings for single tools of its MCP servers.
 
 use super::super::Error;
-use super::super::db::{Db, Statement, args};
-use sepal_core::domain::{TenantId, ToolRef};
+use super::super::db::{Arg, Db, Statement, args};
+use sepal_core::domain::{Scope, TenantId, ToolRef};
 use sepal_core::session::PolicyEffect;
 
 /// The settings of one tool.
@@ -75,26 +75,35 @@ impl<'s> ToolSettings<'s> {
         Ok(())
     }
 
-    /// Deletes settings, history and tool versions of a server that is gone from files or settings. For
-    /// stored servers, [`McpServers::delete`](super::McpServers::delete) does this.
-    pub async fn forget(&self, tenant: &TenantId, server: &str) -> Result<(), Error> {
-        let whom = || args![tenant.as_str(), server];
-        self.db
-            .execute_all(vec![
-                Statement::new(
-                    "DELETE FROM mcp_tool_settings WHERE tenant = $1 AND server = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM tool_definition_history WHERE tenant = $1 AND server = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM tool_versions WHERE tenant = $1 AND server = $2",
-                    whom(),
-                ),
-            ])
-            .await?;
+    /// Deletes what a tenant decided and saw of the tools of a server: settings, accepted tools, history and
+    /// versions. For a server of the installation, deletes this for all tenants. The number of statements
+    /// does not grow with the number of tenants, because others wait for the writer meanwhile.
+    pub async fn forget(&self, scope: &Scope, server: &str) -> Result<(), Error> {
+        let tables = [
+            "mcp_tool_settings",
+            "tool_definition_history",
+            "tool_versions",
+        ];
+        let (of_scope, accepted, whom) = match scope {
+            Scope::Installation => (
+                "server = $1",
+                "hash IN (SELECT 'accepted:' || id || ':' || $1 FROM tenants)",
+                vec![server],
+            ),
+            Scope::Tenant(tenant) => (
+                "server = $1 AND tenant = $2",
+                "hash = 'accepted:' || $2 || ':' || $1",
+                vec![server, tenant.as_str()],
+            ),
+        };
+        let delete = |table: &str, condition: &str| {
+            let sql = format!("DELETE FROM {table} WHERE {condition}");
+            let values = whom.iter().map(|text| Arg::from(*text));
+            Statement::new(sql, values.collect())
+        };
+        let rows = tables.map(|table| delete(table, of_scope)).into_iter();
+        let all = rows.chain([delete("tool_definitions", accepted)]);
+        self.db.execute_all(all.collect()).await?;
         Ok(())
     }
 }
