@@ -1,11 +1,11 @@
 //! Gets tokens for entries that connect by themselves (`client_credentials`): one token for everybody who
 //! uses the entry, kept in memory, because a new one can be requested at any time.
 
-use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use hashlink::LruCache;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 
@@ -25,42 +25,27 @@ const MOST: usize = 1_000;
 type Shared = Arc<Mutex<Option<Tokens>>>;
 
 /// The tokens of such entries. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct ClientGrants(Arc<std::sync::Mutex<KeptTokens>>);
 
-/// The tokens of the entries that were used last, at most [`MOST`].
-#[derive(Default)]
-struct KeptTokens {
-    /// By the digest of scope, server, address and client: a changed entry has another key, and no key
-    /// contains a secret.
-    entries: HashMap<Digest, Kept>,
-    /// The number of uses so far.
-    uses: u64,
-}
+/// The tokens of the entries that were used last, by the digest of scope, server, address and client: a
+/// changed entry has another key, and no key contains a secret.
+type KeptTokens = LruCache<Digest, Shared>;
 
-struct Kept {
-    tokens: Shared,
-    /// The number of the entry's last use.
-    last_use: u64,
-}
-
-impl KeptTokens {
-    /// Returns the tokens of an entry. At the limit, the entry that was used longest ago is forgotten.
-    fn of(&mut self, key: Digest) -> Shared {
-        self.uses += 1;
-        if self.entries.len() >= MOST && !self.entries.contains_key(&key) {
-            let oldest = self.entries.iter().min_by_key(|(_, kept)| kept.last_use);
-            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
-                self.entries.remove(&oldest);
-            }
-        }
-        let kept = self.entries.entry(key).or_insert_with(|| Kept {
-            tokens: Shared::default(),
-            last_use: 0,
-        });
-        kept.last_use = self.uses;
-        Arc::clone(&kept.tokens)
+impl Default for ClientGrants {
+    fn default() -> Self {
+        Self(Arc::new(std::sync::Mutex::new(KeptTokens::new(MOST))))
     }
+}
+
+/// Returns the tokens of an entry. At the limit, the entry that was used longest ago is forgotten.
+fn tokens_of(kept: &mut KeptTokens, key: Digest) -> Shared {
+    if let Some(tokens) = kept.get(&key) {
+        return Arc::clone(tokens);
+    }
+    let tokens = Shared::default();
+    kept.insert(key, Arc::clone(&tokens));
+    tokens
 }
 
 impl ClientGrants {
@@ -72,7 +57,7 @@ impl ClientGrants {
         } else {
             // Never held across an await.
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.of(key(&target))
+            tokens_of(&mut kept, key(&target))
         };
         ClientAuthorizer {
             target,
@@ -160,7 +145,7 @@ impl Authorizer for ClientAuthorizer {
 mod tests {
     use std::sync::Arc;
 
-    use super::{KeptTokens, MOST};
+    use super::{KeptTokens, MOST, tokens_of};
     use sepal_core::domain::Digest;
 
     fn key(number: usize) -> Digest {
@@ -169,17 +154,23 @@ mod tests {
 
     #[test]
     fn the_tokens_of_the_entry_that_was_used_longest_ago_are_forgotten_at_the_limit() {
-        let mut kept = KeptTokens::default();
-        let first = kept.of(key(0));
-        let second = kept.of(key(1));
+        let mut kept = KeptTokens::new(MOST);
+        let first = tokens_of(&mut kept, key(0));
+        let second = tokens_of(&mut kept, key(1));
         for number in 2..MOST {
-            kept.of(key(number));
+            tokens_of(&mut kept, key(number));
         }
-        assert!(Arc::ptr_eq(&first, &kept.of(key(0))), "kept and used again");
-        kept.of(key(MOST));
-        assert_eq!(kept.entries.len(), MOST);
-        assert!(Arc::ptr_eq(&first, &kept.of(key(0))));
-        assert!(!Arc::ptr_eq(&second, &kept.of(key(1))), "forgotten");
-        assert_eq!(kept.entries.len(), MOST);
+        assert!(
+            Arc::ptr_eq(&first, &tokens_of(&mut kept, key(0))),
+            "kept and used again"
+        );
+        tokens_of(&mut kept, key(MOST));
+        assert_eq!(kept.len(), MOST);
+        assert!(Arc::ptr_eq(&first, &tokens_of(&mut kept, key(0))));
+        assert!(
+            !Arc::ptr_eq(&second, &tokens_of(&mut kept, key(1))),
+            "forgotten"
+        );
+        assert_eq!(kept.len(), MOST);
     }
 }
