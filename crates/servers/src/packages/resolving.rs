@@ -252,20 +252,12 @@ fn is_npm_range(wanted: &str) -> bool {
         return true;
     }
     let version = wanted.strip_prefix('v').unwrap_or(wanted);
-    let suffix = version.find(['-', '+']);
-    let (components, suffix) = version.split_at(suffix.unwrap_or(version.len()));
-    let is_any = |component: &str| matches!(component, "x" | "X" | "*");
-    let is_number = |component: &str| {
-        !component.is_empty() && component.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let mut components = components.split('.');
-    let count = components.clone().count();
     // Only a complete version has a suffix; `1-beta` is a tag.
-    let is_version = (count == 3 || (count < 3 && suffix.is_empty()))
-        && components
-            .clone()
-            .all(|component| is_any(component) || is_number(component));
-    is_version && (count < 3 || components.any(is_any))
+    let range = match version.split_once(['-', '+']) {
+        Some((numbers, _)) if numbers.split('.').count() == 3 => numbers,
+        _ => version,
+    };
+    semver::Version::parse(version).is_err() && semver::VersionReq::parse(range).is_ok()
 }
 
 #[cfg(test)]
