@@ -237,10 +237,11 @@ impl AccessRules {
         let socket = info.map_or(unknown, |ConnectInfo(peer)| peer.ip().to_canonical());
         let headers = &parts.headers;
         let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(name));
+        let chain = self.chain(socket, headers);
         Peer {
-            address: self.client(socket, headers),
+            address: chain.client,
             is_local: socket.is_loopback() && !is_forwarded,
-            is_encrypted: self.is_encrypted(socket, parts),
+            is_encrypted: self.is_encrypted(&chain, parts),
         }
     }
 
@@ -249,10 +250,8 @@ impl AccessRules {
     pub fn client_behind_proxy(&self, parts: &Parts) -> Option<IpAddr> {
         let info = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let socket = info.map(|ConnectInfo(peer)| peer.ip().to_canonical())?;
-        let client = self
-            .is_trusted(socket)
-            .then(|| self.client(socket, &parts.headers));
-        client.filter(|client| !self.is_trusted(*client))
+        let chain = self.chain(socket, &parts.headers);
+        (chain.proxies > 0 && !self.is_trusted(chain.client)).then_some(chain.client)
     }
 
     fn is_allowed(&self, origin: &str) -> bool {
@@ -277,11 +276,6 @@ impl AccessRules {
         let default = if origin.scheme() == "https" { 443 } else { 80 };
         origin.host_str() == Some(name)
             && origin.port_or_known_default() == Some(port.unwrap_or(default))
-    }
-
-    /// Returns the last forwarded address that does not belong to a trusted proxy.
-    fn client(&self, socket: IpAddr, headers: &HeaderMap) -> IpAddr {
-        self.chain(socket, headers).client
     }
 
     /// Follows the forwarded addresses from the connection back to the client.
@@ -314,13 +308,12 @@ impl AccessRules {
             .any(|net| net.contains(&address))
     }
 
-    fn is_encrypted(&self, socket: IpAddr, parts: &Parts) -> bool {
-        if self.is_trusted(socket) {
+    fn is_encrypted(&self, chain: &Chain, parts: &Parts) -> bool {
+        if chain.proxies > 0 {
             // Each proxy adds the scheme by which it was reached, so the entry of the trusted proxy that the
             // client reached has as many entries after it as there are trusted proxies after that one.
             // Proxies that pass the header on add none; then the first entry counts.
             let schemes = listed(&parts.headers, FORWARDED_PROTO);
-            let chain = self.chain(socket, &parts.headers);
             let client = schemes.len().saturating_sub(chain.proxies);
             if let Some(scheme) = schemes.get(client) {
                 return scheme.eq_ignore_ascii_case("https");
