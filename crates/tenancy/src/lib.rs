@@ -15,7 +15,6 @@ mod tickets;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::sync::broadcast;
 
@@ -32,7 +31,7 @@ pub use setup::{Link, Setup};
 pub use sign_in::SignedIn;
 
 use sepal_core::domain::{Caller, Timestamp};
-use sepal_store::{DataDir, Records, Store};
+use sepal_store::{DataDir, Records, Store, clock};
 
 /// The tenant of a client that names none.
 pub const DEFAULT_TENANT: &str = "default";
@@ -47,11 +46,7 @@ pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 impl Clock {
     /// The system's clock.
     pub fn system() -> Self {
-        Self::new(|| {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH);
-            let ms = since.map_or(0, |since| since.as_millis());
-            Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
-        })
+        Self::new(clock::now)
     }
 
     /// Makes a clock that returns the function's time.
