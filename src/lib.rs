@@ -1,7 +1,8 @@
 //! Sepal: a self-hosted, multi-tenant agent gateway in which every tool call waits for approval.
 //!
-//! The modules are listed from top to bottom; each may use only those after it (`ARCHITECTURE.md`). Numbers
-//! such as S2.39, O14 or D12 in comments are those of `docs/requirements.md`.
+//! The modules are listed from top to bottom; each may use only those after it, and the crates below them,
+//! which are exported under the names of modules (`ARCHITECTURE.md`). Numbers such as S2.39, O14 or D12 in
+//! comments are those of `docs/requirements.md`.
 
 pub mod cli;
 

@@ -32,14 +32,14 @@ pub use administration::trial::Trials;
 pub use bundles::{
     BundleFacts, BundleReport, BundleUse, Bundles, Dependencies, NamedPart, WantedValue,
 };
-pub use catalogue::entry::{ServerEntry, Source};
+pub use catalogue::deferred::asked_for;
+pub use catalogue::entry::{BUNDLED, ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use catalogue::tool_report::ToolReport;
-pub use catalogue::view::View;
-pub use catalogue::view::{OwnTools, ToolOffer};
+pub use catalogue::view::{OwnTools, ToolOffer, View};
 pub use connections::logs::LogLine;
-pub use connections::opening::{Clients, Phase};
+pub use connections::opening::{Clients, Opened, Phase};
 pub use connections::session_reach::SessionReach;
 pub use error::Error;
 pub use health::health_history::HealthStep;
@@ -49,7 +49,7 @@ pub use mcp_registry::{
     RegistrySearch, RegistrySettings, Way,
 };
 pub use monitor::start;
-pub use news::{News, NewsKind};
+pub use news::{News, NewsKind, ServerUpdate};
 pub use offers::ListedOffer;
 pub use packages::administration::{
     InstallationReport, PackageAdministration, PackagePreview, ToolChanges,
@@ -61,10 +61,5 @@ pub use person_connections::{
     RedirectAddress,
 };
 pub use registry::{Servers, ServersParts};
-
-pub use catalogue::deferred::asked_for;
-pub use catalogue::entry::BUNDLED;
-pub use connections::opening::Opened;
-pub use news::ServerUpdate;
 pub use session_connection::{Held, SessionConnection};
 pub use try_out::open_for;

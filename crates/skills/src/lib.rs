@@ -16,8 +16,7 @@ mod tests;
 mod tool;
 
 pub use access::{Error, SkillFile, SkillScope, SkillSettings, SkillSwitch, SkillView, Skills};
-pub use archive::repeated;
-pub use archive::{Limits, read_upload};
+pub use archive::{Limits, read_upload, repeated};
 pub use bundle::{Bundle, BundleFile, FileFacts, SKILL_FILE};
 pub use document::{Document, Manifest, read_document, write_document};
 pub use offer::{KeptSkill, Offer, SkillSource, WorkspaceSkill};

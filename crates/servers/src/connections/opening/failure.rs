@@ -5,9 +5,12 @@ use super::stderr::Said;
 use crate::catalogue::entry::ServerEntry;
 use crate::catalogue::installations::Unavailable;
 use sepal_core::domain::{Code, Fault};
+use sepal_mcp as mcp;
 use sepal_mcp::Cleaner;
 use sepal_mcp::config::{EntryProblem, Missing};
-use {sepal_mcp as mcp, sepal_net as net, sepal_sandbox as sandbox, sepal_store as store};
+use sepal_net as net;
+use sepal_sandbox as sandbox;
+use sepal_store as store;
 
 /// The error of an opening.
 #[derive(Debug, thiserror::Error)]
