@@ -70,7 +70,7 @@ struct Compare {
     /// Where all figures are kept.
     #[arg(long)]
     out: PathBuf,
-    /// How often everything is measured.
+    /// The interval at which everything is measured.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Only these measurements.

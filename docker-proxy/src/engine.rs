@@ -27,7 +27,7 @@ use crate::{address::Address, refusal::Refusal};
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// The time limit of an answer; removing a container takes longest.
 const ANSWER_LIMIT: Duration = Duration::from_mins(2);
-/// How long the engine's version is cached.
+/// The time for which the engine's version is cached.
 const KNOWN_FOR: Duration = Duration::from_mins(1);
 /// The newest minor version of the API for which the template was written (`1.` precedes it).
 const NEWEST: u16 = 51;

@@ -42,7 +42,7 @@ const HEAD_LIMIT: Duration = Duration::from_secs(10);
 /// The longest head, in bytes.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_HEADERS: usize = 64;
-/// How long requests may go on after the shutdown began.
+/// The time for which requests may go on after the shutdown began.
 const GRACE: Duration = Duration::from_secs(5);
 /// The pause after a connection could not be accepted, for example because too many files are open.
 const PAUSE: Duration = Duration::from_millis(200);

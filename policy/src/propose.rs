@@ -9,7 +9,7 @@ use crate::rule::{Effect, Example, Examples, Rule, Scope};
 use crate::rules::Rules;
 use crate::shell::{self, Part, Word, offered_prefix};
 
-/// How many calls a proposal allows.
+/// The number of calls that a proposal allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Exactly this call.

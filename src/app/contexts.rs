@@ -15,7 +15,7 @@ use crate::domain::TenantId;
 use crate::history::Input;
 use crate::net::{self, Guard};
 
-/// How long a source on the network may be silent.
+/// The time for which a source on the network may be silent.
 const SILENCE: Duration = Duration::from_secs(8);
 /// The most records of a source, unless the settings say otherwise.
 const USUAL_RECORDS: usize = 20;

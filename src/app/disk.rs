@@ -9,7 +9,7 @@ use super::doctor;
 use crate::gateway::System;
 use crate::sandbox::DiskMonitor;
 
-/// How often the free space that administrators see is updated.
+/// The interval at which the free space that administrators see is updated.
 const RENEWED_EVERY: Duration = Duration::from_secs(10);
 
 /// Shows the state at all doors whenever it changes, until `stop`.

@@ -43,9 +43,9 @@ use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Link, Tenancy};
 
-/// How long a stop may take before running work is dropped.
+/// The time that a stop may take before running work is dropped.
 const STOP_LIMIT: Duration = Duration::from_millis(1_500);
-/// How long sockets have for their farewell.
+/// The time that sockets have for their farewell.
 const FAREWELL: Duration = Duration::from_millis(200);
 
 /// A server that is ready to accept connections.

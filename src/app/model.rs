@@ -19,7 +19,7 @@ use crate::session::{ModelChoice, Refusal};
 use crate::store::{Sealer, Store};
 use crate::tenancy::Clock;
 
-/// How often the records of providers are read again.
+/// The interval at which the records of providers are read again.
 const REFRESH_EVERY: Duration = Duration::from_secs(30);
 
 /// The operator's providers, and the default of new sessions.

@@ -24,10 +24,11 @@ const SERVERS: [&str; 2] = ["mcp-server", "sepal-mcp-server"];
 /// The image that is built beside this program.
 const OWN_IMAGE: &str = concat!("sepal/sandbox:", env!("CARGO_PKG_VERSION"));
 
-/// How long the start of a sandbox waits for room.
+/// The time for which the start of a sandbox waits for room.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a start waits for the configured engine: after a boot, either of the two may be up first.
+/// The time for which a start waits for the configured engine: after a boot, either of the two may be up
+/// first.
 const ENGINE_PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two looks for it.
 const ENGINE_PAUSE: Duration = Duration::from_millis(250);

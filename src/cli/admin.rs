@@ -95,7 +95,7 @@ pub(super) enum UserCommand {
         name: String,
         #[command(flatten)]
         of: Of,
-        /// What they may do.
+        /// The role of the person.
         #[arg(long, value_enum, default_value = "member")]
         role: RoleName,
         /// They administer the installation too: servers, providers and settings of all tenants.
@@ -124,7 +124,7 @@ pub(super) enum UserCommand {
     InstallationAdmin {
         /// Sign-in name.
         name: String,
-        /// Whether they do.
+        /// `yes` or `no`.
         #[arg(value_enum)]
         whether: Whether,
         #[command(flatten)]
@@ -157,9 +157,9 @@ pub(super) enum UserCommand {
 pub(super) enum KeyCommand {
     /// Create a key with the rights of a person; it is printed once.
     Add {
-        /// What it is for.
+        /// The purpose of the key.
         label: String,
-        /// Whose rights it has.
+        /// The person whose rights the key has.
         #[arg(long)]
         user: String,
         #[command(flatten)]

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::serve::{serve, until_signal};
 use super::{complain, say};
 
-/// How the agent is reached.
+/// The way in which the agent is reached.
 #[derive(Args, Default)]
 pub(super) struct AgentArgs {
     /// Listen on HTTP: `/mcp`, and `/sse` with `/message` for old clients.
@@ -27,7 +27,7 @@ pub(super) struct AgentArgs {
     /// Ask one question; the answer is printed as JSON.
     #[arg(long, value_name = "TEXT")]
     call: Option<String>,
-    /// Who decides about calls of tools: this terminal, nobody, or everything may run.
+    /// The decider of calls of tools: this terminal, nobody, or everything may run.
     #[arg(long, value_enum, requires = "call", default_value_t = Approve::Ask)]
     approve: Approve,
 }

@@ -112,7 +112,7 @@ enum Command {
     },
     /// Put a backup into the data folder; no server may run there.
     Restore {
-        /// What `sepal backup` wrote.
+        /// The file that `sepal backup` wrote.
         file: PathBuf,
         /// Move what is in the data folder aside, if there is something.
         #[arg(long)]

@@ -26,62 +26,63 @@ macro_rules! word_lists {
 }
 
 word_lists! {
-    /// Whose spending a budget limits.
+    /// The subject whose spending a budget limits.
     BudgetLevel = "turn" | "own" | "session" | "person" | "tenant";
-    /// In which time a budget may be spent, in UTC.
+    /// The time in which a budget may be spent, in UTC.
     BudgetPeriod = "whole" | "day" | "month";
-    /// Where a budget is from: set for this one, set for each, or a setting.
+    /// The origin of a budget: set for this subject, set for each subject, or a setting.
     BudgetSource = "subject" | "each" | "settings";
-    /// What a session does.
+    /// The state of a session.
     SessionState = "idle" | "running" | "waiting" | "failed";
-    /// Who may read what is shared: whoever is signed in to the tenant, or whoever has the link.
+    /// The readers of a shared session: everybody who is signed in to the tenant, or everybody who has the
+    /// link.
     ShareAudience = "tenant" | "link";
-    /// What was found.
+    /// The kind of text that a search found.
     TextKind = "title" | "message" | "answer" | "call" | "output";
-    /// How people sign in.
+    /// The way in which people sign in.
     SignInMode = "password" | "none";
-    /// What a person may do in a tenant.
+    /// The role of a person in a tenant.
     UserRole = "viewer" | "member" | "admin" | "owner";
-    /// What a model provider speaks.
+    /// The protocol of a model provider.
     ProviderWire = "openai" | "anthropic" | "gemini" | "openai-compatible" | "scripted";
-    /// Where a model provider is kept.
+    /// The place where a model provider is stored.
     ProviderSource = "settings" | "installation" | "tenant";
-    /// Who chose the model of new sessions.
+    /// The origin of the choice of the model for new sessions.
     ModelDefaultSource = "own" | "tenant" | "installation" | "settings";
-    /// What leaves the context of a session where earlier turns do not fit.
+    /// The strategy that shortens the context of a session if earlier turns do not fit.
     Compaction = "none" | "delete-old" | "delete-middle" | "partial-summary";
-    /// How tokens were counted.
+    /// The method by which tokens were counted.
     TokenMethod = "exact" | "calibrated" | "estimated";
-    /// What seals tools in.
+    /// The driver of the sandboxes.
     SandboxKind = "docker" | "bubblewrap" | "none";
-    /// What holds a limit in force.
+    /// The mechanism that enforces a limit.
     LimitMeans = "cgroup" | "rlimit" | "quota" | "watchdog" | "none";
-    /// Whether a person is connected to an MCP server.
+    /// The state of a person's connection to an MCP server.
     ConnectionState = "connected" | "needed" | "absent";
-    /// Whose sessions a skill is for: those of the person who keeps it, or everybody's in the tenant.
+    /// The sessions that are offered a skill: those of the person who stored it, or all of the tenant.
     SkillScope = "person" | "tenant";
-    /// Where an MCP server is kept.
+    /// The place where the entry of an MCP server is stored.
     ServerSource = "bundled" | "settings" | "installation" | "tenant" | "person";
-    /// How an MCP server is spoken to.
+    /// The transport to an MCP server.
     ServerTransport = "stdio" | "stdio-docker" | "http" | "sse";
-    /// How an MCP server is.
+    /// The health of an MCP server.
     ServerStatus = "healthy" | "unhealthy" | "reconnecting" | "disconnected" | "unauthorized" | "unknown";
-    /// What is done with a call of a tool.
+    /// The effect of a rule or a setting on a call.
     ToolEffect = "ask" | "allow" | "deny";
-    /// For whose calls a rule is, the nearest first.
+    /// The calls that a rule covers, by their owner; the narrowest first.
     RuleScope = "session" | "person" | "tenant" | "installation";
-    /// Where a rule was written down.
+    /// The place where a rule is stored.
     RuleOrigin = "session" | "person" | "tenant" | "tool" | "settings";
-    /// Whether a rule still does something.
+    /// The state of a rule: in force, expired, or without effect because the tool changed.
     RuleState = "active" | "expired" | "drifted";
-    /// About how many calls a rule would be that is made from one.
+    /// The reach of a rule that is made from a call.
     RuleReach = "exact" | "arguments" | "tool";
-    /// A step of trying out an MCP server.
+    /// A step of the test of an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
-    /// Where a package comes from.
+    /// The registry from which a package comes.
     PackageRegistryName = "npm" | "pypi" | "bundle";
-    /// How far the installation of a package is.
+    /// The progress of the installation of a package.
     InstallStateName = "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
-    /// Why a package is not installed.
+    /// The reason why a package is not installed.
     InstallProblemName = "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "does_not_start" | "cancelled" | "other";
 }

@@ -55,7 +55,7 @@ pub(crate) struct Options {
     /// Where all figures are kept.
     #[arg(long)]
     out: PathBuf,
-    /// How long people talk; starting, leaving and looking take some minutes more.
+    /// The time for which people talk; starting, leaving and looking take some minutes more.
     #[arg(long, default_value_t = 60.0)]
     minutes: f64,
     /// Sessions at the same time, over all stores.

@@ -21,7 +21,7 @@ pub struct SandboxHost {
     pub output_bytes: u64,
     /// The resource limits of one sandbox.
     pub bounds: Bounds,
-    /// How long an idle sandbox is kept.
+    /// The time for which an idle sandbox is kept.
     pub idle_limit: Duration,
     /// The hosts that the bundled server's commands may reach.
     pub network: McpNetwork,

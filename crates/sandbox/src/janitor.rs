@@ -25,7 +25,7 @@ use sepal_store::{self as store, LiveStore, Records};
 
 /// The interval between rounds.
 const EVERY: Duration = Duration::from_mins(1);
-/// How long a workspace must have been without a session.
+/// The time that a workspace must have been without a session.
 const GRACE: Duration = Duration::from_mins(10);
 
 /// Removes what belongs to no session. Stop it before the store is closed.

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use sepal_core::domain::GatewayId;
 use sepal_store::live::cluster_bus::{ClusterBus, LocalBus};
 
-/// How long a gateway must have been silent. A store that was unavailable has lost every heartbeat, and
+/// The time that a gateway must have been silent. A store that was unavailable has lost every heartbeat, and
 /// gateways need a moment to send new ones.
 const SILENCE: Duration = Duration::from_secs(3);
 

@@ -22,7 +22,7 @@ pub struct ListedOffer {
     pub server: String,
     /// The server's description, for people.
     pub description: Option<String>,
-    /// What it offers; `None` if it was never listed.
+    /// The offers of the server; `None` if it was never listed.
     pub offer: Option<ServerOffer>,
 }
 

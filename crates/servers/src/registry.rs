@@ -39,8 +39,8 @@ use sepal_store::{self as store, Records, Sealer};
 /// The most views that are built at the same time: building one compiles the schemas of all its tools.
 static VIEWS: LazyLock<Pool> = LazyLock::new(|| Pool::new("lists of tools", 4));
 
-/// How long a cached view is used before the records are read again, because other gateways may have changed
-/// them.
+/// The time for which a cached view is used before the records are read again, because other gateways may
+/// have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
 
 /// The capacity of the channel of rule changes; a receiver that falls further behind reviews the sessions of

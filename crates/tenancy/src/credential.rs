@@ -10,7 +10,7 @@ use super::{Error, Tenancy, secret};
 use sepal_core::domain::{ApiKeyId, Caller, CredentialId, TenantId, Timestamp, UserId};
 use sepal_store::records::{Admission, SecretHash, UserRecord};
 
-/// How long a result of the database is cached.
+/// The time for which a result of the database is cached.
 const BELIEF_MS: u64 = 2_000;
 
 /// The number of cached results above which old ones are dropped.

@@ -1,4 +1,4 @@
-//! What is made has every wall, and no request makes a hole.
+//! Tests that created containers have every wall, and that no request opens one.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ async fn what_is_made_has_every_wall() {
     assert!(proxy.made().is_empty());
 }
 
-/// What would open a container, each below `HostConfig`.
+/// The fields below `HostConfig` that would open a container.
 fn holes() -> Vec<(&'static str, Value)> {
     vec![
         ("Privileged", json!(true)),

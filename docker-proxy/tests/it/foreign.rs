@@ -1,4 +1,4 @@
-//! What others have at the engine is not there for us.
+//! Tests that resources of others at the engine stay hidden.
 
 use serde_json::{Value, json};
 

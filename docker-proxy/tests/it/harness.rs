@@ -80,7 +80,7 @@ impl Proxy {
         format!("sepal-ws-{}", self.sandbox)
     }
 
-    /// What a plain container is asked for with.
+    /// The body of a request for a plain container.
     pub(crate) fn body(&self, script: &str) -> Value {
         json!({
             "Image": image(),
@@ -140,7 +140,7 @@ impl Proxy {
         told["Id"].as_str().unwrap().to_owned()
     }
 
-    /// What is refused to be made, and why.
+    /// The refused bodies, with the reason for each.
     pub(crate) async fn refuses(&self, line: &str, body: Option<&Value>, expected: &str) {
         let (status, told) = self.ask(line, body).await;
         let message = told["message"].as_str().unwrap_or_default();

@@ -30,7 +30,7 @@ async fn start(proxy: &Proxy, id: &str) {
     assert_eq!(status, 204, "{told}");
 }
 
-/// What comes on stdout until the end, without the heads of the frames.
+/// Reads stdout until its end, without the heads of the frames.
 async fn rest(stream: &mut UnixStream) -> String {
     let mut said = Vec::new();
     loop {
@@ -93,7 +93,7 @@ async fn a_client_that_leaves_ends_its_program() {
     assert!(said.contains(r#""StatusCode":7"#), "{said}");
 }
 
-/// Whoever waits gets the head at once, or would take the proxy for dead.
+/// A client that waits gets the head at once; otherwise it would take the proxy for dead.
 #[tokio::test]
 async fn a_wait_begins_to_answer_before_the_end() {
     let proxy = Proxy::start().await;

@@ -91,7 +91,7 @@ pub struct HostIs {
 pub(crate) use host::{host_of, is_host_pattern};
 pub(crate) use path::{folder_of, is_folder};
 
-/// How surely a condition holds.
+/// The certainty with which a condition holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,

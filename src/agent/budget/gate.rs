@@ -18,7 +18,7 @@ use crate::llm::catalogue::Model;
 use crate::session::Refusal;
 use crate::store::records::{Payer, Reserved};
 
-/// How long a request waits for budget that other requests have reserved.
+/// The time for which a request waits for budget that other requests have reserved.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// The pause between two tries.
 const AGAIN: Duration = Duration::from_millis(200);

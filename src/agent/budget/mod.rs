@@ -27,13 +27,14 @@ use crate::store::clock::now;
 use crate::store::records::{Payer, Reserved};
 use crate::store::{Error, Records};
 
-/// How long a reservation lasts without a renewal.
+/// The time for which a reservation lasts without a renewal.
 const LEASE: Duration = Duration::from_secs(45);
-/// How often a running request renews its lease.
+/// The interval at which a running request renews its lease.
 const RENEW: Duration = Duration::from_secs(15);
-/// How long, at most, a request's reservation still counts after its end: by then its usage rows are stored.
+/// The longest time for which a request's reservation still counts after its end: by then its usage rows are
+/// stored.
 const GRACE_MS: i64 = 10_000;
-/// How often the set budgets are looked up, because another gateway may have set the first one.
+/// The interval at which the set budgets are looked up, because another gateway may have set the first one.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// The most concurrent reservations of one gateway: they wait for each other anyway, and must not take every
 /// database connection.

@@ -13,7 +13,7 @@ use crate::store::clock::now;
 
 /// The most updates that a listener may lag behind; one that misses some reads the list again.
 const RING: usize = 1_024;
-/// How long a given-up session stays hidden after its time if nobody reports what became of it.
+/// The time for which a given-up session stays hidden after its time if nobody reports what became of it.
 const LINGER_MS: i64 = 60_000;
 
 /// Broadcasts changes of list rows. Cheap to clone.

@@ -9,12 +9,12 @@ use crate::domain::{GatewayId, SessionKey};
 use crate::store::Error;
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// How long a gateway whose own connection was down waits before it declares others dead: it missed their
-/// heartbeats too.
+/// The time for which a gateway whose own connection was down waits before it declares others dead: it missed
+/// their heartbeats too.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// How long a gateway may still listen after it was last heard of: a Redis that was restarted does not know
-/// it until its next heartbeat.
+/// The time for which a gateway may still listen after it was last heard of: a Redis that was restarted does
+/// not know it until its next heartbeat.
 const COMPANY: Duration = Duration::from_secs(10);
 
 /// The gateways that are believed to live.

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::domain::SessionKey;
 use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse, Site};
 
-/// How often the entry of a session in use is renewed.
+/// The interval at which the entry of a session in use is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
 
 /// Tells where a session's tools run now.

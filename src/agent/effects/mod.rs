@@ -46,7 +46,7 @@ use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, 
 /// The range of attempt numbers reserved for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
 
-/// How long to wait for servers to stop the calls of a deleted session.
+/// The time to wait for servers to stop the calls of a deleted session.
 const END_GRACE: Duration = Duration::from_secs(3);
 
 /// A running model request, which is aborted on drop. It is not polled from here while the answer streams.

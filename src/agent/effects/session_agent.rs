@@ -93,7 +93,7 @@ pub struct AgentFactory {
     pub defer_tools_percent: u8,
     /// The kind of tool search.
     pub tool_search: ToolSearch,
-    /// How long a turn may go on without a person (S0.58).
+    /// The time for which a turn may go on without a person (S0.58).
     pub turn_limit: Option<Duration>,
     /// The host of sandboxed tools.
     pub place: Arc<SandboxHost>,

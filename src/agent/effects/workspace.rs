@@ -10,7 +10,7 @@ use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
 use crate::session::Command;
 
-/// How often progress is shown; a copy that takes less is not mentioned.
+/// The interval at which progress is shown; a copy that takes less is not mentioned.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the copy of the workspace that a fork begins with.

@@ -11,8 +11,8 @@ use crate::domain::SessionKey;
 use crate::session::{Commit, CommitError};
 use crate::store::{self, LiveStore};
 
-/// How long a call waits for a store that does not answer. A takeover becomes known within this time, and a
-/// person waits for the call.
+/// The time for which a call waits for a store that does not answer. A takeover becomes known within this
+/// time, and a person waits for the call.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(250);

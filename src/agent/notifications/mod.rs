@@ -33,11 +33,12 @@ const AT_ONCE: usize = 64;
 const LEASE: Duration = Duration::from_mins(1);
 /// The pause between two looks at the outbox, unless the next entry is due later.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often the outbox is checked without a signal: another gateway may have left entries.
+/// The interval at which the outbox is checked without a signal: another gateway may have left entries.
 const EVERY: Duration = Duration::from_secs(30);
-/// How often entries older than a week are pruned.
+/// The interval at which entries older than a week are pruned.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
-/// How long attempts may still run at a shutdown; the others are sent again, with the same message id.
+/// The time for which attempts may still run at a shutdown; the others are sent again, with the same message
+/// id.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// The most concurrent test messages.
 const TRIALS: usize = 4;
@@ -47,7 +48,7 @@ const WAITS: [u32; 6] = [1, 6, 60, 360, 1_440, 3_600];
 /// The settings of notifications.
 #[derive(Debug, Clone)]
 pub struct NotificationSettings {
-    /// How long a batch waits before its person gets a mail.
+    /// The time for which a batch waits before its person gets a mail.
     pub mail_after: Duration,
     /// The wait before the first retry.
     pub first_retry: Duration,

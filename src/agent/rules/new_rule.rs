@@ -74,7 +74,7 @@ pub struct RuleOffer {
     pub examples: Examples,
 }
 
-/// How many calls a suggested rule covers.
+/// The number of calls that a suggested rule covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RuleReach {
     /// Exactly this call.

@@ -46,7 +46,7 @@ pub struct RuleView {
     pub created_by: Option<UserId>,
     pub created_at: Option<Timestamp>,
     pub state: RuleState,
-    /// How often it decided a call, in the caller's sessions or, for admins, in the tenant's.
+    /// The number of calls that the rule decided, in the caller's sessions or, for admins, in the tenant's.
     pub uses: u64,
     pub last_used: Option<Timestamp>,
     /// True if the rule has not been used for so long that it is suggested for removal.

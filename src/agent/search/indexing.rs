@@ -16,12 +16,12 @@ use crate::store::clock::now;
 use crate::store::records::{Behind, Records, TakenUp, TextChange};
 use crate::store::{Error, LiveStore, Record};
 
-/// How long a session has to be quiet before it is indexed in the background: a busy one would be indexed
-/// after each of its commits.
+/// The time for which a session has to be quiet before it is indexed in the background: a busy one would be
+/// indexed after each of its commits.
 const QUIET: Duration = Duration::from_secs(10);
-/// How often to look for sessions without a signal, because another gateway may have left some.
+/// The interval between looks for sessions without a signal, because another gateway may have left some.
 const EVERY: Duration = Duration::from_mins(1);
-/// How often progress is logged if there is much to do.
+/// The interval at which progress is logged if there is much to do.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 /// The number of sessions from which progress is logged.
 const MANY: u64 = 100;
@@ -34,7 +34,7 @@ const CHARS: usize = 512 * 1024;
 /// The rest after each transaction, as a multiple of its duration: it uses at most a twentieth of one
 /// processor.
 const REST: u32 = 19;
-/// How long, at most, a search waits for indexing.
+/// The longest time for which a search waits for indexing.
 const SEARCH_WAIT: Duration = Duration::from_millis(150);
 
 /// Indexes sessions.

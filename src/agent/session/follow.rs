@@ -16,7 +16,7 @@ use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
 use crate::store::clock::now;
 
-/// How long to wait for the whole of a running answer before asking again.
+/// The time to wait for the whole of a running answer before asking again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 impl LiveSession {

@@ -30,8 +30,8 @@ use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
 
-/// How long a session without any command stays in memory: long enough for a first message that comes at
-/// once.
+/// The time for which a session without any command stays in memory: long enough for a first message that
+/// comes at once.
 const UNTOLD_FOR: Duration = Duration::from_millis(50);
 
 /// The task of a live session: its mailbox, its running effects, and its replica.

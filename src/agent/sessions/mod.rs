@@ -58,7 +58,7 @@ const IMPORTS: usize = 2;
 /// The settings of sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionsSettings {
-    /// How long a session without work stays in memory.
+    /// The time for which a session without work stays in memory.
     pub idle_after: Duration,
     /// The most sessions in memory: in all, of one tenant, of one user.
     pub live: Most,

@@ -16,7 +16,7 @@ use crate::session::Refusal;
 
 /// The most sessions asked to unload at once.
 const ASKED: usize = 64;
-/// How long they have to unload.
+/// The time that these sessions have to unload.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(10);

@@ -19,9 +19,10 @@ use crate::store::{Error, LiveStore, Records};
 
 /// Commits per read.
 const PAGE: usize = 500;
-/// How often the list is searched for rows that are behind.
+/// The interval at which the list is searched for rows that are behind.
 const EVERY: Duration = Duration::from_mins(10);
-/// How often every journal is compared, because a gateway may have ended before it updated the list.
+/// The interval at which every journal is compared, because a gateway may have ended before it updated the
+/// list.
 const COMPARE_EVERY: Duration = Duration::from_hours(6);
 
 /// The stores that rows are read from and written to.

@@ -34,7 +34,7 @@ pub(in crate::app) const HEAD_LIMIT: Duration = Duration::from_mins(3);
 const REFUSAL_LIMIT: Duration = Duration::from_secs(5);
 /// The most connections that are refused with an answer at the same time; others are closed without one.
 const REFUSALS: usize = 100;
-/// How often refused connections are logged.
+/// The interval at which refused connections are logged.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// The settings and state of accepting connections.

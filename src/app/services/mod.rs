@@ -33,7 +33,7 @@ use crate::store::{self, DataDir, Records, Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
-/// How often unused sessions are dropped from memory.
+/// The interval at which unused sessions are dropped from memory.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// The services that every way of running needs: store, people, sandboxes and sessions.

@@ -35,12 +35,12 @@ struct Inner {
     cause: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// What is wrong with one field.
+/// A problem with one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
     /// The path of the field.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem, in words.
     pub message: String,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Problem {
     /// Names the kind: `urn:sepal:problem:<code>`.
     #[schema(example = "urn:sepal:problem:not_found")]
     r#type: String,
-    /// What the kind means.
+    /// The meaning of the kind.
     title: &'static str,
     /// The status code.
     status: u16,
-    /// What is wrong this time.
+    /// The problem of this request, in words.
     detail: String,
     /// Stable; see docs/errors.md.
     code: &'static str,

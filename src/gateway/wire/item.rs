@@ -18,30 +18,30 @@ pub const PERSON: &str = "/person";
 pub struct SessionItem {
     /// Its id.
     pub(in crate::gateway) id: String,
-    /// What it is about; `null` until somebody or the first answer names it.
+    /// The title; `null` until a person or the first answer gives one.
     pub(in crate::gateway) title: Option<String>,
-    /// When it began (RFC 3339).
+    /// The time at which the session began (RFC 3339).
     pub(in crate::gateway) created_at: String,
-    /// When something was last said or done.
+    /// The time of the last event.
     pub(in crate::gateway) updated_at: String,
-    /// What it does.
+    /// The state of the session.
     #[schema(value_type = word_list::SessionState)]
     pub(in crate::gateway) state: &'static str,
-    /// Calls that wait for a person.
+    /// The number of calls that wait for a person.
     pub(in crate::gateway) waiting: u64,
-    /// Grows with every change; of two items of one session the higher is the newer.
+    /// The version of the item; of two items of one session, the one with the higher version is newer.
     pub(in crate::gateway) version: u64,
-    /// Before all that are not.
+    /// True if the session is listed before all that are not pinned.
     pub(in crate::gateway) is_pinned: bool,
-    /// Off the list, and found all the same.
+    /// True if the session is left out of the list; searches still find it.
     pub(in crate::gateway) is_archived: bool,
-    /// Words of the person's own.
+    /// The tags that the owner gave.
     pub(in crate::gateway) tags: Vec<String>,
-    /// Where it was forked from; `null` if it was not.
+    /// The origin of a fork; `null` if the session is not a fork.
     pub(in crate::gateway) forked_from: Option<ForkItem>,
 }
 
-/// Where a session was forked from.
+/// The origin of a forked session.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ForkItem {

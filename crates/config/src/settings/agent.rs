@@ -58,7 +58,8 @@ pub struct Chat {
     pub max_messages: Option<NonZeroU32>,
     /// The most model requests of one turn.
     pub max_llm_iterations: NonZeroU32,
-    /// How many times in a row a turn may make the same calls with the same results; `None` = no limit.
+    /// The number of times in a row that a turn may make the same calls with the same results; `None` = no
+    /// limit.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub max_same_calls: Option<NonZeroU32>,
     /// The longest time that a turn may run without a person; `None` = no limit.

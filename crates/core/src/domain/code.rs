@@ -32,7 +32,7 @@ macro_rules! codes {
                 match self { $(Self::$name => $cause,)* }
             }
 
-            /// What to do about it.
+            /// The remedy.
             pub fn remedy(self) -> &'static str {
                 match self { $(Self::$name => $remedy,)* }
             }

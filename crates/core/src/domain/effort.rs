@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How much a model may think before it answers. Vendors have fewer levels than these; a provider uses the
-/// nearest one that its model supports.
+/// The effort that a model may spend on thinking before it answers. Vendors have fewer levels than these; a
+/// provider uses the nearest one that its model supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Effort {

@@ -15,7 +15,7 @@ const NAME: &str = "system prompt";
 /// The name of the variant for prompts without an input.
 const BARE: &str = "system prompt without an input";
 
-/// How a template gets the input (D17).
+/// The way in which a template gets the input (D17).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Input<'a> {
     /// The template does not read the input, which is a message of its own, as in a web chat. `{{input}}`

@@ -47,7 +47,8 @@ pub enum Command {
         author: Actor,
         /// The client's own message id; a repeated id changes nothing.
         client_message_id: Option<String>,
-        /// How much the model may think in the turn that reads the message; `None` = the session's setting.
+        /// The effort that the model may spend on thinking in the turn that reads the message; `None` = the
+        /// session's setting.
         effort: Option<Effort>,
     },
     /// A person decides one call.
@@ -193,7 +194,7 @@ pub enum Command {
     CallEnded {
         call: CallId,
         outcome: Outcome,
-        /// How long it ran.
+        /// The time that the call ran.
         duration_ms: u64,
     },
     /// A view requests a call.

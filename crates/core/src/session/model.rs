@@ -12,7 +12,7 @@ pub struct ModelChoice {
     pub provider: String,
     /// The model's id at that provider.
     pub model: String,
-    /// How much the model may think; `None` = the model's configured default.
+    /// The effort that the model may spend on thinking; `None` = the model's configured default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
 }

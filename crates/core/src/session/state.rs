@@ -73,8 +73,8 @@ pub struct Turn {
     /// expired, or an elicitation moved on) or another runner took it over; `None` = not since `started`.
     #[serde(default)]
     pub attended: Option<Timestamp>,
-    /// How much the model may think in this turn, set by its newest message; `None` = the session's
-    /// setting.
+    /// The effort that the model may spend on thinking in this turn, set by its newest message; `None` = the
+    /// session's setting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     /// The calls of the previous answer, if all of them were valid, and how often in a row they gave the
@@ -137,14 +137,14 @@ pub struct WaitingMessage {
     pub text: String,
     /// The client's own id.
     pub client_message_id: Option<String>,
-    /// How much the model may think in the turn that reads the message.
+    /// The effort that the model may spend on thinking in the turn that reads the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effort: Option<Effort>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
 }
 
-/// How the last turn ended.
+/// The end of the last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
@@ -199,7 +199,7 @@ pub struct Control {
     /// Tokens of history that the model may read, set after its provider refused a longer request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How the last model request compacted earlier entries, if it did.
+    /// The compaction by which the last model request shortened earlier entries, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compaction: Option<Compaction>,
     /// `seq` of the first message of the newest turn.
@@ -233,7 +233,7 @@ pub struct Control {
     pub titling: Titling,
     pub turn: Option<Turn>,
     pub turns: u64,
-    /// How the last turn ended.
+    /// The end of the last turn.
     pub last_ending: Option<Ending>,
     /// The last time a person decided a call; `None` = never, or a snapshot of an earlier release does not
     /// record it.

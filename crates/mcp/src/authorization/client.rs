@@ -13,7 +13,7 @@ use super::http::{self, Refusal};
 /// The client name that people see when they allow access.
 const NAME: &str = "Sepal";
 
-/// How the client authenticates at the token endpoint.
+/// The way in which the client authenticates at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Method {
     #[serde(rename = "none")]

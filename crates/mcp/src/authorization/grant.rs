@@ -10,7 +10,8 @@ use super::discovery::Discovered;
 use super::error::AuthorizationError;
 use super::http::{Answer, Refusal, endpoint, send};
 
-/// How long before its expiry a token is renewed, in milliseconds: a request may take this long to arrive.
+/// The time before its expiry at which a token is renewed, in milliseconds: a request may take this long to
+/// arrive.
 const EARLY_MS: i64 = 30_000;
 
 /// The endpoints that issue and revoke tokens, and our client identity there.

@@ -49,7 +49,7 @@ impl Listening {
     }
 }
 
-/// How a stream ended.
+/// The end of a stream.
 enum End {
     /// The filter changed; the stream with the new filter is already open.
     Replaced(Box<Subscription>),

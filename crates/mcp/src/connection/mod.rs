@@ -43,7 +43,7 @@ use crate::tools::result::ToolAnswer;
 use crate::wire::message::{self, TASK};
 use sepal_core::domain::Tool;
 
-/// How long a server may take to confirm the end of a cancelled call.
+/// The time that a server may take to confirm the end of a cancelled call.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 
 /// The most news of a task that may wait for delivery.

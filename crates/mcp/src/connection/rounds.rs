@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::tasks::{TaskState, relation};
 use crate::tools::result::ToolAnswer;
 
-/// How often a server may ask for inputs before it answers.
+/// The number of times that a server may ask for inputs before it answers.
 const MAX_ROUNDS: u32 = 10;
 /// The most inputs that a server may ask for at once.
 const MAX_INPUTS: usize = 20;

@@ -29,7 +29,7 @@ const GET_LIMIT: Duration = Duration::from_secs(30);
 const RESULT_LIMIT: Duration = Duration::from_mins(1);
 /// The interval of the checks whether a cancelled task has stopped.
 const STOP_POLL: Duration = Duration::from_millis(100);
-/// How often the wait for a result may fail while the task goes on.
+/// The number of times that the wait for a result may fail while the task goes on.
 const MAX_BROKEN: u32 = 3;
 /// The progress text of a task that is picked up again.
 const GOES_ON: &str = "Picked up again: the server still works on it.";

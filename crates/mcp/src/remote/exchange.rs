@@ -29,7 +29,7 @@ use crate::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer}
 
 /// Most bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
-/// How long the bytes of an answer that is too large are counted.
+/// The time for which the bytes of an answer that is too large are counted.
 const COUNTING_LIMIT: Duration = Duration::from_secs(2);
 
 /// The HTTP client that rmcp sends through.

@@ -32,8 +32,8 @@ use sepal_core::domain::Fault;
 use sepal_net as net;
 use sepal_net::below;
 
-/// How often a broken answer stream is resumed, after pauses of 1, 2 and 4 s or as the server says. After
-/// that the call is lost, sooner than at its time limit.
+/// The number of times that a broken answer stream is resumed, after pauses of 1, 2 and 4 s or as the server
+/// says. After that the call is lost, sooner than at its time limit.
 const RESUMES: usize = 3;
 
 /// Headers that the exchange itself writes.

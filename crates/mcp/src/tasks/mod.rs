@@ -21,7 +21,7 @@ pub struct TaskTerms {
     pub is_asked: bool,
     /// The time limit of the task, replacing [`ToolCall::limit`](super::ToolCall::limit).
     pub limit: Duration,
-    /// How long the server is asked to keep the task, from its creation.
+    /// The time for which the server is asked to keep the task, from its creation.
     pub ttl: Duration,
     /// If the call is cancelled after this token, its task is left running for the gateway that continues the
     /// session.
@@ -37,7 +37,8 @@ pub struct TaskTerms {
 pub struct NewTask {
     /// The server's id of the task.
     pub id: String,
-    /// How long the server keeps the task, in milliseconds from its creation; `None` if it does not say.
+    /// The time for which the server keeps the task, in milliseconds from its creation; `None` if it does not
+    /// say.
     pub ttl_ms: Option<u64>,
     /// The identity of the server, from [`TaskTerms::server`].
     pub server: Digest,
@@ -45,7 +46,7 @@ pub struct NewTask {
     pub kept: oneshot::Sender<()>,
 }
 
-/// How a task ended without a result.
+/// The end of a task without a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TaskEnd {
     /// The server does not know the task, or no longer knows it.

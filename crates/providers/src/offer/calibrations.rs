@@ -18,7 +18,7 @@ use sepal_store::{self as store, Records};
 
 /// The most models of one provider whose calibrations are remembered.
 const CALIBRATED: usize = 64;
-/// How long an unchanged record is kept.
+/// The time for which an unchanged record is kept.
 const KEPT_MS: i64 = 90 * 24 * 3_600_000;
 
 /// The calibrations, by model.

@@ -39,9 +39,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub struct Room {
     /// The most programs that run at once: in all, warm ones included, of one tenant and of one user.
     pub most: Most,
-    /// How long a program may be idle until it is ended.
+    /// The time for which a program may be idle until it is ended.
     pub idle: Duration,
-    /// How long a start waits for room.
+    /// The time for which a start waits for room.
     pub patience: Duration,
 }
 

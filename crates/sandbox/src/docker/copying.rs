@@ -39,7 +39,7 @@ const DONE: &str = "done\n";
 const MAX_SAID: u64 = 64;
 /// Bytes that are forwarded at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// How long a container may take to end after its streams have ended.
+/// The time that a container may take to end after its streams have ended.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// A short-lived container with its streams.

@@ -14,7 +14,7 @@ use super::engine::problem::Problem;
 use super::engine::{Engine, Holder};
 use crate::{Peers, Program};
 
-/// How long another gateway may take to remove its container.
+/// The time that another gateway may take to remove its container.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -44,8 +44,8 @@ use sepal_core::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 pub use self::engine::problem::Problem as DockerProblem;
 
-/// How long the pool waits before it refills, so that a session that just started has the machine for its
-/// first call.
+/// The time for which the pool waits before it refills, so that a session that just started has the machine
+/// for its first call.
 const REFILL_AFTER: Duration = Duration::from_millis(500);
 
 /// The operator's settings.

@@ -15,7 +15,7 @@ use std::{
 use crate::{Access, ImageId, Launch, Program, Running};
 use sepal_core::domain::SandboxId;
 
-/// How long a reserved sandbox waits for its start.
+/// The time for which a reserved sandbox waits for its start.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 /// The pool. Never locked across an await.

@@ -25,9 +25,9 @@ use crate::disk::DiskWatch;
 use crate::workspace::quota;
 use crate::{Bounds, Ended};
 
-/// How long an engine may be unreachable until its container is given up.
+/// The time for which an engine may be unreachable until its container is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long pausing a container that fills the disk may fail.
+/// The time for which pausing a container that fills the disk may fail.
 const PAUSE_PATIENCE: Duration = Duration::from_secs(3);
 /// The pause between two requests to an unreachable engine.
 const PAUSE: Duration = Duration::from_millis(500);

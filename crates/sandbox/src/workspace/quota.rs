@@ -33,7 +33,7 @@ const MAX_FAILURES: u32 = 2;
 /// afterwards. High enough that a few sandboxes with slow folders do not delay the measurements of others.
 static COUNTERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("sizes of workspaces", 16));
 
-/// How often a workspace is measured.
+/// The interval at which a workspace is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Pace {
     /// The interval while nothing grows.

@@ -38,7 +38,7 @@ pub struct ServerReport {
     pub config: Option<McpServerConfig>,
     /// The names of its secrets, for those who may change it.
     pub secrets: Option<Vec<String>>,
-    /// Where its calls run.
+    /// The place where the calls of the server run.
     pub runs_in: RunsIn,
     pub health: Health,
     /// True if its tools were ever listed.

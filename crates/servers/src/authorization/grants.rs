@@ -17,14 +17,14 @@ use sepal_store::{self as store, Records, Sealer};
 /// The lease of a gateway that renews tokens. It is longer than the one request that a renewal takes; after
 /// it the gateway counts as dead, and another one tries with the same tokens.
 const LEASE_MS: i64 = 40_000;
-/// How often another gateway's renewal is polled.
+/// The interval at which another gateway's renewal is polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long another gateway's renewal is waited for.
+/// The time for which another gateway's renewal is waited for.
 const PATIENCE_MS: i64 = 45_000;
 
 /// The pause between two attempts to store renewed tokens.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a call waits for its person to connect.
+/// The time for which a call waits for its person to connect.
 const WAIT: Duration = Duration::from_mins(10);
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 

@@ -40,7 +40,7 @@ use sepal_store::records::BundleRow;
 
 /// The most bundles that a tenant stores, including those that no server uses.
 const MOST_KEPT: usize = 60;
-/// How long an unused bundle is stored.
+/// The time for which an unused bundle is stored.
 const KEPT_MS: i64 = 60 * 60 * 1_000;
 
 /// The operations of a caller on the bundles of their tenant.

@@ -16,9 +16,9 @@ use sepal_sandbox::host::SandboxHost;
 use sepal_store::records::{InstallationRow, PackageVolume};
 use sepal_store::{self as store, Records};
 
-/// How long the start of a server waits for its installation.
+/// The time for which the start of a server waits for its installation.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// How often a waiting caller reads the records, because another gateway may be installing.
+/// The interval at which a waiting caller reads the records, because another gateway may be installing.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The scope and the name of the server that an installation belongs to.

@@ -7,7 +7,7 @@ use sepal_core::domain::Timestamp;
 
 /// The length of a step.
 const STEP_MS: i64 = 30 * 60 * 1000;
-/// How far the history goes back.
+/// The time that the history covers.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// The number of steps that are kept: those of 24 hours, and the one that has begun.
 const STEPS: usize = 49;
@@ -16,9 +16,9 @@ const STEPS: usize = 49;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthStep {
     pub from: Timestamp,
-    /// How often the server answered.
+    /// The number of times that the server answered.
     pub well: u32,
-    /// How often it did not answer, or answered badly.
+    /// The number of times that the server did not answer, or answered badly.
     pub badly: u32,
 }
 

@@ -26,7 +26,7 @@ const MAX_TOLD: u64 = 32 << 20;
 /// The most lines of an installer's stderr that are kept for the guess of the reason: the last ones, because
 /// an installer says at its end why it failed.
 const MAX_SAID: usize = 1_000;
-/// How long to wait for the end of the sandbox after the installer's stdout has closed.
+/// The time to wait for the end of the sandbox after the installer's stdout has closed.
 const END_GRACE: Duration = Duration::from_secs(10);
 
 /// Hashes a volume as an archive in which only names, contents and permissions to execute differ.

@@ -18,7 +18,7 @@ use sepal_store as store;
 use sepal_store::clock::now;
 use sepal_store::records::{InstallationRow, PackageVolume};
 
-/// How often the lease is renewed.
+/// The interval at which the lease is renewed.
 const RENEWAL: Duration = Duration::from_secs(2);
 
 /// The kind of an installation.

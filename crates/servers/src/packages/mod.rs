@@ -35,9 +35,9 @@ use sepal_mcp::config::package_of;
 use sepal_store as store;
 use sepal_store::clock::now;
 
-/// How often unfinished installations are checked, which another gateway may have left.
+/// The interval at which unfinished installations are checked, which another gateway may have left.
 const LOOK: Duration = Duration::from_secs(5);
-/// How often packages are checked while no installation is unfinished.
+/// The interval at which packages are checked while no installation is unfinished.
 const CALM: Duration = Duration::from_mins(1);
 /// The pause between the end of an attempt to copy a package and the next attempt.
 const RETRY: Duration = Duration::from_mins(5);

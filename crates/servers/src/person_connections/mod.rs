@@ -24,7 +24,7 @@ use sepal_store as store;
 use sepal_store::clock::now;
 use sepal_store::records::SecretHash;
 
-/// How long a person may take at the authorization server.
+/// The time that a person may take at the authorization server.
 const LIFE_MS: i64 = 10 * 60 * 1_000;
 /// The longest path that people return to, in bytes.
 const MAX_PATH: usize = 512;

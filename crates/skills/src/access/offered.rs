@@ -9,7 +9,7 @@ use sepal_store as store;
 use sepal_store::Records;
 use sepal_store::records::OfferedSkill;
 
-/// How long an offer is valid that another gateway may have changed, as for servers.
+/// The time for which an offer is valid that another gateway may have changed, as for servers.
 const AGE: Duration = Duration::from_secs(5);
 
 /// The recently read offers.

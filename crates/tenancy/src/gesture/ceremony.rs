@@ -31,7 +31,7 @@ use sepal_store::records::PasskeyRow;
 /// Bytes of the handle by which authenticators know a person.
 const HANDLE: usize = 32;
 
-/// How long a browser waits for the person, in ms.
+/// The time for which a browser waits for the person, in ms.
 const LIFE: NonZeroU32 = match NonZeroU32::new(LIFE_MS) {
     Some(life) => life,
     None => NonZeroU32::MIN,

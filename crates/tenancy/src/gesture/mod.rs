@@ -16,7 +16,7 @@ use super::{Tenancy, secret};
 use sepal_core::domain::{Caller, Code, GestureCall, GestureMeans, SessionId, Timestamp};
 use sepal_store::records::{GestureStage, PasskeyRow, SecretHash};
 
-/// How long a challenge may be answered, and how long a gesture may be used.
+/// The time for which a challenge may be answered, and a gesture used.
 pub const LIFE_MS: u32 = 120_000;
 
 /// The most calls that one gesture may approve.

@@ -65,7 +65,7 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) gap: Gap,
     /// The compaction that the request before used.
     pub(in crate::agent) compaction: Option<Compaction>,
-    /// How much of the history the session lets it read.
+    /// The part of the history that the session lets the model read.
     pub(in crate::agent) limits: history::Limits,
     /// The compaction by the vendor.
     pub(in crate::agent) by_vendor: ByVendor,

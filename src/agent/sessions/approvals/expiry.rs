@@ -11,8 +11,8 @@ use crate::agent::sessions::registry::SessionRegistry;
 use crate::store::Error;
 use crate::store::clock::now;
 
-/// How often to look without a reason: a session leaves memory after its calls were asked about, so nothing
-/// is missed in between.
+/// The interval between looks without a reason: a session leaves memory after its calls were asked about, so
+/// nothing is missed in between.
 const EVERY: Duration = Duration::from_secs(10);
 /// The pause between two looks: a woken session takes a moment, and one that cannot be read stays overdue.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -15,7 +15,7 @@ use crate::session::{Command, Refusal};
 
 /// The time limit of one request to the server in the sandbox.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
-/// How often a file is read again if it changes while its first part is read.
+/// The number of times that a file is read again if it changes while its first part is read.
 const READ_ATTEMPTS: u32 = 4;
 /// The time limit for deleting a folder.
 const REMOVAL_LIMIT: Duration = Duration::from_mins(2);

@@ -13,7 +13,7 @@ use crate::session::{Event, Refusal};
 
 /// Shown events per read.
 const PAGE: usize = 500;
-/// How much earlier, at most, the journal's clock may place a call's start than the time in its id.
+/// The most by which the journal's clock may place a call's start before the time in its id.
 const SKEW_MS: i64 = 60_000;
 /// The most bytes of all contents of a resource that a view reads.
 const MAX_READ_BYTES: usize = 2 * 1024 * 1024;

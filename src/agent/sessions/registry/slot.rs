@@ -12,7 +12,7 @@ use crate::domain::{SessionKey, UserId};
 use crate::session::Genesis;
 use crate::store::live::cluster_bus::ClusterBus;
 
-/// How long a new session waits for its first watcher or command.
+/// The time for which a new session waits for its first watcher or command.
 const RESERVED_FOR: Duration = Duration::from_mins(1);
 
 /// A session that is in memory or watched.

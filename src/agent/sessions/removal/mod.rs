@@ -23,9 +23,9 @@ use crate::store::Error;
 use crate::store::clock::now;
 use crate::store::records::SessionRow;
 
-/// How long giving up can be undone.
+/// The time for which giving up can be undone.
 const UNDO: Duration = Duration::from_secs(10);
-/// How often to look for sessions that other gateways gave up, in case one of them is gone.
+/// The interval between looks for sessions that other gateways gave up, in case one of them is gone.
 const EVERY: Duration = Duration::from_mins(1);
 
 /// Deletes given-up sessions: checks at once, whenever a session is given up, and when the next one is due.

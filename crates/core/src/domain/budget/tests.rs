@@ -120,7 +120,7 @@ fn people_are_warned_from_their_part_of_the_limit_on() {
 type Held = BTreeMap<u8, u64>;
 
 proptest! {
-    /// Whatever the order in which requests begin, go on and end: spending plus reservations never exceed a
+    /// In any order in which requests begin, continue and end, spending plus reservations never exceed a
     /// hard limit, and at the end nothing is reserved.
     #[test]
     fn nothing_goes_beyond_a_limit_and_all_of_it_comes_back(

@@ -68,7 +68,7 @@ pub enum HostProblem {
     Name,
 }
 
-/// How an entry matched a host.
+/// The way in which an entry matched a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
     /// By the exact name.

@@ -19,7 +19,7 @@ pub struct DryRun {
     pub report: Option<DryRunReport>,
 }
 
-/// How a dry run ended.
+/// The end of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DryRunStatus {

@@ -27,7 +27,7 @@ pub struct Output {
     pub blocks: Vec<ResultBlock>,
 }
 
-/// How a call ended. Every call has exactly one.
+/// The outcome of a call. Every call has exactly one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {

@@ -72,8 +72,8 @@ impl std::ops::Add for ContextSize {
     }
 }
 
-/// How earlier entries are shown. A place counts the entries since the context began, including those no
-/// longer in memory.
+/// The form in which earlier entries are shown. A place counts the entries since the context began, including
+/// those no longer in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     /// Number of first entries that stay.

@@ -117,7 +117,7 @@ pub enum Event {
         author: Actor,
         /// The client's own id, to detect repeats.
         client_message_id: Option<String>,
-        /// How much the model may think in the turn that reads the message.
+        /// The effort that the model may spend on thinking in the turn that reads the message.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         effort: Option<Effort>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -32,7 +32,7 @@ static FILES: LazyLock<Pool> = LazyLock::new(|| Pool::new("configuration files",
 const NAME: &str = "mcp-config.json";
 /// The member that holds the servers.
 const SERVERS: &str = "mcpServers";
-/// How often the file is checked for edits by hand.
+/// The interval at which the file is checked for edits by hand.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The coarsest resolution of file system clocks.
 const FRESH: Duration = Duration::from_secs(2);

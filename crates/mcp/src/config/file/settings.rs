@@ -11,7 +11,7 @@ const NAME: &str = "mcp-config.json";
 /// The allowed interval between two checks of remote servers, in milliseconds.
 const LOOKS_MS: std::ops::RangeInclusive<u64> = 1_000..=86_400_000;
 
-/// How often remote servers are checked.
+/// The interval at which remote servers are checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Looks {
     /// The setting is missing: the default interval.

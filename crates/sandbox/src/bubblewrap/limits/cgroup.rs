@@ -16,7 +16,7 @@ use crate::Bounds;
 const CONTROLLERS: [&str; 3] = ["memory", "cpu", "pids"];
 /// The period of the kernel's processor time accounting.
 const CPU_PERIOD_US: u64 = 100_000;
-/// How long a group may take to become empty after its processes were killed.
+/// The time that a group may take to become empty after its processes were killed.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

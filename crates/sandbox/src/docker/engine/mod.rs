@@ -41,7 +41,7 @@ const QUEUE: usize = 100;
 const RETRIES: u32 = 3;
 /// The backoff before the first retry; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// How long the engine may take to begin its answer.
+/// The time that the engine may take to begin its answer.
 const ANSWER_LIMIT: Duration = Duration::from_mins(1);
 
 /// A container engine behind a socket.
@@ -71,7 +71,7 @@ pub(super) struct Holder {
     pub(super) has_ended: bool,
 }
 
-/// How a container ended.
+/// The end of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gone {
     /// It exited with that code.

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use super::Opened;
 use sepal_mcp::{Address, CallNews, Error, ToolAnswer, ToolCall, visit_pages};
 
-/// Why this gateway ended the connection, if it did.
+/// The reason why this gateway ended the connection, if it did.
 #[derive(Default)]
 pub(crate) struct Ending {
     is_restarted: AtomicBool,

@@ -38,7 +38,7 @@ use sepal_sandbox::host::SandboxHost;
 use sepal_sandbox::{self as sandbox, Ended, Launch, Life, Packages, Running};
 use sepal_store::{Records, Sealer};
 
-/// How long to wait for the reason why a sandbox ended after its stream has ended.
+/// The time to wait for the reason why a sandbox ended after its stream has ended.
 const END_GRACE: Duration = Duration::from_secs(2);
 /// The number of last stderr lines that a failure contains.
 const LAST_LINES: usize = 50;

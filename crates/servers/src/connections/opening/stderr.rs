@@ -13,7 +13,7 @@ use sepal_core::domain::TenantId;
 use sepal_mcp::Cleaner;
 use sepal_store::clock;
 
-/// How long to wait for the rest of stderr after the server has ended.
+/// The time to wait for the rest of stderr after the server has ended.
 const DRAIN_LIMIT: Duration = Duration::from_millis(500);
 
 /// The log to which the lines of a server go.

@@ -155,7 +155,7 @@ impl ActiveIndex {
             if let Err(error) = self.age(absent).await {
                 tracing::debug!(
                     ?error,
-                    "Sessions without a journal stay in the index for now"
+                    "Sessions without a journal could not be removed from the index; the next read tries again"
                 );
             }
         }

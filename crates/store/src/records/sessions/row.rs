@@ -98,7 +98,7 @@ pub struct SessionRow {
     pub state: SessionState,
     /// The number of calls that wait for a person.
     pub waiting: u64,
-    /// How many of these calls people other than the session's owner may decide.
+    /// The number of these calls that people other than the session's owner may decide.
     #[serde(default)]
     pub asks: AskedRoles,
     /// The time since which the oldest of these calls waits; `None` if no call waits, or if an earlier

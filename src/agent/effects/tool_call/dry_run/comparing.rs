@@ -27,7 +27,7 @@ const MAX_DIFFS_BYTES: usize = 48 * 1024;
 /// The time limit of the search for the shortest diff of one file; after that a longer one is used.
 const DIFF_LIMIT: Duration = Duration::from_millis(200);
 
-/// How often the workspace is scanned until no file was changed a moment ago, and the pause between scans.
+/// The number of scans of the workspace until no file was changed a moment ago, and the pause between scans.
 const LOOKS: u32 = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
 

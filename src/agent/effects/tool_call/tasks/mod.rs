@@ -24,9 +24,9 @@ use crate::session::{Call, CallTask, Outcome};
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// How long a server may be away before its task is given up.
+/// The time for which a server may be away before its task is given up.
 const PATIENCE: Duration = Duration::from_mins(5);
-/// How long a server may take to be reached once the call is to stop.
+/// The time that a server may take to be reached once the call is to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The task that a server created for a call that runs here.

@@ -10,7 +10,7 @@ use crate::servers::{BUNDLED, ServerEntry};
 use crate::session::{Call, CallTask};
 use crate::telemetry;
 
-/// How much longer than the command's own limit to wait for the bundled server's answer.
+/// The time to wait beyond the command's own limit for the bundled server's answer.
 const ANSWER_MARGIN: Duration = Duration::from_secs(10);
 /// The message of a call while its sandbox is paused.
 const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when there is room.";
@@ -18,7 +18,8 @@ const DISK_IS_FULL: &str = "Paused: the disk is nearly full. This goes on when t
 pub(in crate::agent::effects::tool_call) const CALL_LIMIT: Duration = Duration::from_mins(1);
 /// The time limit of a task, unless the entry sets another.
 const TASK_LIMIT: Duration = Duration::from_hours(1);
-/// How long a server is asked to keep a task beyond its time limit, in case this gateway is away meanwhile.
+/// The time for which a server is asked to keep a task beyond its time limit, in case this gateway is away
+/// meanwhile.
 const KEPT_FOR: Duration = Duration::from_hours(24);
 
 /// Makes the request of an approved call.
