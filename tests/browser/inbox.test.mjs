@@ -149,8 +149,9 @@ story('of several tabs that nobody looks at one tells, and only what was not the
 
   const told = async () => (await Promise.all([page, other].map((tab) => tab.evaluate(() => window.shown)))).flat()
   await page.evaluate(() => window.hide())
+  const isRead = page.waitForResponse((answer) => new URL(answer.url()).searchParams.has('session'))
   await server.ask('Seen in the other tab', 'echo seen')
-  await isSaid(page, '(2) ')
+  await Promise.all([isRead, isSaid(page, '(2) ')])
   await other.evaluate(() => window.hide())
   const locks = () => page.evaluate(async () => (await navigator.locks.query()).held.map(({ name }) => name))
   await until('no tab is seen', async () => !(await locks()).some((name) => name.endsWith('is-seen')))

@@ -109,8 +109,10 @@ describe('a notification', () => {
   it('is not shown while this tab or another one is in view, and not again later', async () => {
     await start([])
     visibility = 'visible'
-    await begins(waits('s', [queueCall('a')]))
+    const read = begins(waits('s', [queueCall('a')]))
+    // Looked away while the call is read: it began to wait in view.
     visibility = 'hidden'
+    await read
     held = ['sepal/is-seen']
     await begins(waits('s', [queueCall('b')]))
     held = []

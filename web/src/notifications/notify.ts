@@ -31,21 +31,21 @@ export function startNotifying(router: Router): () => void {
     let cursor: string | null = null
     do {
       const page: { items: WaitingItem[]; nextCursor?: string | null } = await rest.approvals(cursor)
-      for (const item of page.items) await look(item)
+      for (const item of page.items) await look(item, isAnySeen())
       cursor = page.nextCursor ?? null
     } while (cursor !== null)
     isRead = true
   }
 
-  async function readOne(item: Pick<SessionItem, 'id' | 'waiting'>): Promise<void> {
+  async function readOne(item: Pick<SessionItem, 'id' | 'waiting'>, wasSeen: Promise<boolean>): Promise<void> {
     if (item.waiting === 0) return seen.forget(item.id)
     const { items } = await rest.approvals(null, item.id)
-    for (const found of items) await look(found)
+    for (const found of items) await look(found, wasSeen)
   }
 
-  async function look(item: WaitingItem): Promise<void> {
+  async function look(item: WaitingItem, wasSeen: Promise<boolean>): Promise<void> {
     const batch = seen.take(item)
-    if (batch === null || !isRead || !isFirst || (await isAnySeen())) return
+    if (batch === null || !isRead || !isFirst || (await wasSeen)) return
     tell(batch, item.owner !== undefined)
   }
 
@@ -72,7 +72,11 @@ export function startNotifying(router: Router): () => void {
     standInLine(() => (isFirst = true)),
     sayWhenSeen(),
     waiting.listen({
-      changed: (item) => next(() => readOne(item)),
+      changed: (item) => {
+        // Asked when the call begins to wait: the person may look away while it is read.
+        const wasSeen = isAnySeen()
+        next(() => readOne(item, wasSeen))
+      },
       removed: (id) => next(() => Promise.resolve(seen.forget(id))),
       stale: () => next(readAll),
     }),
