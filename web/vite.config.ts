@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import ui from '@nuxt/ui/vite'
 import vue from '@vitejs/plugin-vue'
@@ -61,6 +62,21 @@ function startAfterPaint(): Plugin {
   }
 }
 
+/** Texts that are loaded with the component that shows them: every `*.en.json` but the first one, `locales/en.json`. */
+const LATER_TEXTS = /\/(?!locales\/en\.json)[\w-]+\/[\w.]*\ben\.json$/
+
+/** Makes `import './texts.en.json'` add the texts of that file to those of the page, with the chunk that imports it. */
+function laterTexts(): Plugin {
+  return {
+    name: 'sepal:later-texts',
+    transform(_code, id) {
+      if (!LATER_TEXTS.test(id)) return null
+      const texts = JSON.stringify(JSON.parse(readFileSync(id, 'utf8')))
+      return { code: `import { addTexts } from '@/locales'\naddTexts(${texts})`, map: null, moduleSideEffects: true }
+    },
+  }
+}
+
 export default defineConfig({
   // Everything is addressed relative to `<base href>`, so one build works below any prefix.
   base: './',
@@ -83,6 +99,7 @@ export default defineConfig({
         textarea: { defaultVariants: { color: 'neutral' } },
       },
     }),
+    laterTexts(),
     preloadFonts(),
     startAfterPaint(),
   ],

@@ -3,7 +3,7 @@ import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
 import type { WaitingPage } from '@/wire/restTypes'
 import type { DryRun } from '@/wire/content/dryRun'
-import './texts'
+import './texts.en.json'
 
 export const door = {
   begin: (id: string, callId: string, digest?: string) =>

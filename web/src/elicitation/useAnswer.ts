@@ -2,7 +2,7 @@
 import { ref } from 'vue'
 import { t } from '@/locales'
 import { reasonOf, request } from '@/wire/request'
-import './texts'
+import './texts.en.json'
 
 export function useAnswer(sessionId: () => string, elicitationId: () => string) {
   const isBusy = ref(false)

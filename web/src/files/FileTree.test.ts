@@ -3,7 +3,7 @@ import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
 import type { FileItem } from './access/door'
 import FileTree from './FileTree.vue'
-import '@/files/words/texts'
+import '@/files/words/texts.en.json'
 import type { Line } from './useTree'
 
 function line(path: string, kind: string, level: number, isOpen = false): Line {

@@ -4,7 +4,7 @@ import { t } from '@/locales'
 import { announce } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
 import { door, joined, reasonOf } from './access/door'
-import '@/files/words/texts'
+import '@/files/words/texts.en.json'
 
 export interface Sending {
   key: number

@@ -1,7 +1,7 @@
 /** The requests about fresh gestures and passkeys. */
 import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
-import './texts'
+import './texts.en.json'
 
 /** A call as the person was shown it. */
 export interface ShownCall {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import en from './en.json'
 import { compile } from './icu'
+import { readTextFiles } from './testing'
 
 function check(message: string, values: Record<string, unknown>, expected: string) {
   expect(compile(message, 'en')((name) => values[name])).toBe(expected)
@@ -23,6 +24,6 @@ describe('icu messages', () => {
       if (typeof node === 'string') compile(node, 'en')
       else Object.values(node as object).forEach(walk)
     }
-    walk([en, import.meta.glob('../**/texts.en.json', { eager: true, import: 'default' })])
+    walk([en, readTextFiles()])
   })
 })

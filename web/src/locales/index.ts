@@ -15,6 +15,11 @@ export const i18n = createI18n({
   },
 })
 
+/** Adds texts that are loaded later; `vite.config.ts` makes the import of a `*.en.json` call it. */
+export function addTexts(texts: Record<string, unknown>): void {
+  i18n.global.mergeLocaleMessage('en', texts)
+}
+
 /** For text outside of components. */
 export function t(key: string, values: Record<string, unknown> = {}): string {
   return i18n.global.t(key, values)

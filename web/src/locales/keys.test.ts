@@ -1,10 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
 import en from './en.json'
+import { readTextFiles } from './testing'
 
 /** Texts that are loaded with what says them, by the file that holds them. */
-const laterFiles = import.meta.glob<object>('../**/texts.en.json', { eager: true, import: 'default' })
+const laterFiles = readTextFiles()
 const laterTexts = Object.values(laterFiles)
 
 /** Keys that the code puts together from a state, as `failure.${code}`. */
@@ -44,12 +45,11 @@ it('has the texts of a file loaded with it', () => {
   const first = new Set(leaves(en))
   const missing = files().flatMap(({ file, text }) =>
     Object.entries(laterFiles).flatMap(([path, texts]) => {
-      const folder = path.replace('../', '').replace('/texts.en.json', '')
       // As it is, or put together from a state.
       const isSaid = (key: string) => text.includes(`'${key}'`) || text.includes(`\`${key.slice(0, key.lastIndexOf('.'))}.\${`)
       const said = leaves(texts).find((key) => isSaid(key) && !first.has(key))
-      const imported = text.includes(`'@/${folder}/texts'`) || (dirname(file) === folder && text.includes("'./texts'"))
-      return said === undefined || imported ? [] : [`${file} says ${said} without the texts of ${folder}`]
+      const imported = text.includes(`import '@/${path}'`) || (dirname(file) === dirname(path) && text.includes(`import './${basename(path)}'`))
+      return said === undefined || imported ? [] : [`${file} says ${said} without ${path}`]
     }),
   )
   expect(missing).toEqual([])

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import en from './texts.en.json'
+import { i18n } from '@/locales'
+import './texts.en.json'
 import { blankOf, freeId, presetOfKey, PRESETS } from './presets'
 import { pricesText, readPrices } from './prices'
 
@@ -24,7 +25,7 @@ it('says of every provider with keys where they are made, and of every other add
   for (const { id, label, needsKey, keysAt, baseUrl, kind, hasHint } of PRESETS) {
     if (needsKey) expect(keysAt, id).toMatch(/^https:/)
     if (kind === 'openai-compatible' && label !== null) expect(baseUrl, id).toMatch(/^https?:/)
-    expect(id in en.providers.hint, id).toBe(hasHint === true)
+    expect(i18n.global.te(`providers.hint.${id}`), id).toBe(hasHint === true)
     if (blankOf(baseUrl ?? '') !== null) expect(hasHint, id).toBe(true)
   }
   expect(blankOf('https://<resource>.example/v1')).toBe('resource')

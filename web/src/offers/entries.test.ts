@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { expand, fitting, promptEntries, resourceEntries, variables, wordsOf } from './entries'
-import './texts'
+import './texts.en.json'
 
 const SERVER = { server: 'lib', description: null, listed: true, problems: [], canComplete: true }
 

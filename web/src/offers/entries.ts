@@ -1,7 +1,7 @@
 /** What can be chosen, as one list; addresses by patterns; and a prompt as the words of a message. Pure. */
 import { t } from '@/locales'
 import type { Prompt, PromptItem, ServerPrompts, ServerResources } from './door'
-import './texts'
+import './texts.en.json'
 
 /** An argument that the person fills in. */
 export interface Blank {

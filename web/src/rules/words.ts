@@ -5,7 +5,7 @@ import { count, date, dateTime } from '@/locales/format'
 import { inOneLine } from '@/text/oneLine'
 import type { JsonObject } from '@/wire/types'
 import type { RuleExample, RuleItem } from './types'
-import './texts'
+import './texts.en.json'
 
 /** A call of an example in one line; of a long one the beginning and the end. */
 export function exampleLine({ tool, arguments: args }: RuleExample): string {

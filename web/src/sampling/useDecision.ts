@@ -3,7 +3,7 @@ import { ref } from 'vue'
 import { t } from '@/locales'
 import { reasonOf, request } from '@/wire/request'
 import type { SamplingItem } from '@/wire/types'
-import './texts'
+import './texts.en.json'
 
 export function useDecision(sessionId: () => string, asked: () => SamplingItem) {
   const isBusy = ref(false)

@@ -9,7 +9,7 @@ import type { Draft } from '@/servers/entry/secrets'
 import { visibleHost } from '@/text/hiddenCharacters'
 import type { ServerConfig, ServerItem } from '@/wire/restTypes'
 import type { RunsIn } from '@/wire/types'
-import './texts'
+import './texts.en.json'
 
 /** Where it runs, what it offers and what that costs. */
 export function facts(item: ServerItem): string {

@@ -4,7 +4,7 @@ import { address } from '@/wire/base'
 import { csrf, reasonOr, request, RequestError, retried } from '@/wire/request'
 import type { components } from '@/wire/rest.generated'
 import type { Problem } from '@/wire/restTypes'
-import './texts'
+import './texts.en.json'
 
 export type Skill = components['schemas']['SkillItem']
 export type SkillsPage = components['schemas']['SkillsPage']

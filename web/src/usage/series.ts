@@ -1,7 +1,7 @@
 /** Reports to what charts draw: a value for each day and each series. Pure. */
 import { t } from '@/locales'
 import type { UsageItem, UsageParts } from '@/wire/restTypes'
-import './texts'
+import './texts.en.json'
 
 export interface Series {
   name: string

@@ -2,7 +2,7 @@
 import { t } from '@/locales'
 import { money } from '@/locales/format'
 import type { RequestUsage } from '@/wire/restTypes'
-import './texts'
+import './texts.en.json'
 
 /** What was paid, as far as prices are known: what nobody knows never reads as free. */
 export function costWords({ costUsd, unpricedRequests }: Pick<RequestUsage, 'costUsd' | 'unpricedRequests'>): string {

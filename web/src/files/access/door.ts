@@ -4,7 +4,7 @@ import { address } from '@/wire/base'
 import { csrf, reasonOr, request, RequestError, retried } from '@/wire/request'
 import type { Problem } from '@/wire/restTypes'
 import { send, type UploadWatch } from '@/wire/upload'
-import '@/files/words/texts'
+import '@/files/words/texts.en.json'
 
 export interface FileItem {
   name: string

@@ -1,7 +1,7 @@
 /** The requests about what changed in a workspace. */
 import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
-import './texts'
+import './texts.en.json'
 
 /** One step of the history. */
 export interface Change {

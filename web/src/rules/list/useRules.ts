@@ -4,7 +4,7 @@ import { t } from '@/locales'
 import { door, goneRules, isMissing, reasonOf } from '@/rules/door'
 import type { RuleItem } from '@/rules/types'
 import { announce } from '@/ui/announcer'
-import '@/rules/texts'
+import '@/rules/texts.en.json'
 
 export function useRules(session: () => string | undefined) {
   const rules = shallowRef<RuleItem[] | null>(null)

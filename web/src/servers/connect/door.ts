@@ -2,7 +2,7 @@
 import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
 import type { components } from '@/wire/rest.generated'
-import './texts'
+import './texts.en.json'
 
 export type ServerConnection = components['schemas']['ServerConnection']
 export type FinishConnection = components['schemas']['FinishConnectionRequest']

@@ -1,5 +1,0 @@
-/** Texts of the history of files alone, which come with what says them: the page is loaded without them. */
-import { i18n } from '@/locales'
-import en from './texts.en.json'
-
-i18n.global.mergeLocaleMessage('en', en)
