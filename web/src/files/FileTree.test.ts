@@ -1,9 +1,9 @@
 /** The tree by keyboard: one stop of the Tab key, arrows within. */
 import { mount } from '@vue/test-utils'
 import { expect, it } from 'vitest'
-import type { FileItem } from './access/door'
+import type { FileItem } from './door'
 import FileTree from './FileTree.vue'
-import '@/files/words/texts.en.json'
+import './texts.en.json'
 import type { Line } from './useTree'
 
 function line(path: string, kind: string, level: number, isOpen = false): Line {

@@ -1,6 +1,6 @@
 /** The folders that are open, and what is in them: read when they are opened, and again when something has happened. */
 import { computed, ref, shallowRef, triggerRef } from 'vue'
-import { door, reasonOf, type FileItem } from './access/door'
+import { door, reasonOf, type FileItem } from './door'
 
 interface Opened {
   items: FileItem[]

@@ -3,8 +3,8 @@ import { ref } from 'vue'
 import { t } from '@/locales'
 import { announce } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
-import { door, joined, reasonOf } from './access/door'
-import '@/files/words/texts.en.json'
+import { door, joined, reasonOf } from './door'
+import './texts.en.json'
 
 export interface Sending {
   key: number

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { BlockStream, MAX_FORMATTED_CHARACTERS } from './blocks'
 import { loadMarkdown } from './engine'
 import MarkdownText from './MarkdownText.vue'
-import { loadTypesetter } from './math/typesetter'
+import { loadTypesetter } from './typesetter'
 import { parse } from './parser'
 import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './payloads'
 

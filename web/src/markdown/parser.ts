@@ -1,8 +1,8 @@
 /** The one markdown parser of the page: CommonMark, GFM, formulas and footnotes without HTML, and nothing that hides text. */
 import MarkdownIt from 'markdown-it'
 import type { MarkdownIt as Markdown, Token } from 'markdown-it'
-import { addFootnotes } from './footnote/syntax'
-import { addMath } from './math/syntax'
+import { addFootnotes } from './footnoteSyntax'
+import { addMath } from './mathSyntax'
 import { isSafeTarget } from './targets'
 import { addTasks } from './tasks'
 

@@ -1,5 +1,5 @@
 /** Words for servers that two pages say. */
-import type { GlyphState } from '@/glyph/StateGlyph.vue'
+import type { GlyphState } from '@/ui/StateGlyph.vue'
 import { t } from '@/locales'
 import { shortCount } from '@/locales/format'
 import { looseLines, type FieldProblem } from '@/servers/entry/entryPatch'

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JsonObject } from '@/wire/types'
 import { openBridge, type Bridge, type ViewHost } from './bridge'
-import { contextText, messageText, read, webAddress } from './frame/messages'
+import { contextText, messageText, read, webAddress } from './messages'
 
 /** The frame, as far as the bridge sees it. */
 class Frame {

@@ -4,7 +4,7 @@
  */
 import { isObject } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
-import { contextText, MAX_CONTEXT, messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './frame/messages'
+import { contextText, MAX_CONTEXT, messageText, NO_SUCH_METHOD, NOT_NOW, read, WRONG_PARAMS, webAddress, type RequestId } from './messages'
 import type { Answer } from './requests'
 
 const PROTOCOL = '2026-01-26'

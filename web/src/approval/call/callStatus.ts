@@ -1,5 +1,5 @@
 /** Which drawing stands for which state of a call. */
-import type { GlyphState } from '@/glyph/StateGlyph.vue'
+import type { GlyphState } from '@/ui/StateGlyph.vue'
 import type { CallStatus, CallView } from '@/wire/types'
 
 const GLYPHS: Readonly<Record<CallStatus, GlyphState>> = {

@@ -5,7 +5,7 @@ import { firstLineOf, inOneLine } from '@/text/oneLine'
 import type { JsonObject, QueueCall } from '@/wire/types'
 import { thingOf, type Thing } from './argumentRows'
 import { headingKeys } from './describe'
-import { fileText } from './fileFacts'
+import { fileText } from '@/text/fileFacts'
 
 /** Shown first, as they say most. */
 const SUMMARY_KEYS = ['path', 'url', 'uri', 'query', 'q', 'title', 'subject', 'name', 'to', 'id']

@@ -4,7 +4,7 @@ import { dateTime } from '@/locales/format'
 import { hasUnsafeInteger } from '@/wire/json'
 import type { QueueCall } from '@/wire/types'
 import { changesOneFile } from './describe'
-import { fileText } from './fileFacts'
+import { fileText } from '@/text/fileFacts'
 import { changesExisting } from './overwrites'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'

@@ -1,0 +1,96 @@
+/** What a call changed, its comparison, and the way back: only what was shown is undone. */
+import { flushPromises, mount } from '@vue/test-utils'
+import { createPinia, setActivePinia } from 'pinia'
+import { beforeEach, expect, it, vi } from 'vitest'
+import { i18n } from '@/locales'
+import { useSession } from '@/session/store/session'
+import { RequestError } from '@/wire/request'
+import CallChanges from './CallChanges.vue'
+import { refreshChanges } from './changes'
+import { door, type Change, type ChangedEntry } from './historyDoor'
+import FileHistory from './FileHistory.vue'
+import UndoForm from './UndoForm.vue'
+
+const file: ChangedEntry = { kind: 'file', mode: '644', bytes: 4, hasContent: true }
+
+function step(number: number, more: Partial<Change> = {}): Change {
+  return { number, at: '2026-01-01T00:00:00Z', calls: [], people: [], isLate: false, created: 0, modified: 1, deleted: 0, ...more }
+}
+
+const global = () => ({ plugins: [i18n] })
+
+beforeEach(() => {
+  vi.restoreAllMocks()
+  setActivePinia(createPinia())
+})
+
+async function listed(changes: Change[]): Promise<void> {
+  vi.spyOn(door, 'list').mockResolvedValue(changes)
+  useSession().id = 'ses_1'
+  await refreshChanges()
+}
+
+function button(view: ReturnType<typeof mount>, words: string) {
+  const found = view.findAll('button').find((one) => one.text() === words)
+  if (!found) throw new Error(`no button ${words} in ${view.text()}`)
+  return found
+}
+
+it('shows what a call changed with a comparison of each file', async () => {
+  await listed([step(2, { calls: ['call_1_0', 'call_1_1'] }), step(1, { calls: ['call_0_0'], modified: 0 })])
+  vi.spyOn(door, 'details').mockResolvedValue({ ...step(2), total: 1, files: [{ path: 'a.txt', before: file, after: file }] })
+  vi.spyOn(door, 'file').mockResolvedValue({ path: 'a.txt', before: { ...file, text: 'one\n' }, after: { ...file, mode: '600', text: 'two\n' } })
+  const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_0' } })
+  await flushPromises()
+  expect(view.text()).toBe('1 file changed while 2 calls ran')
+  await button(view, '1 file changed while 2 calls ran').trigger('click')
+  await vi.dynamicImportSettled()
+  await flushPromises()
+  await view.find('[aria-label="Compare a.txt"]').trigger('click')
+  await flushPromises()
+  expect(view.find('.diff-removed').text()).toContain('one')
+  expect(view.find('.diff-added').text()).toContain('two')
+  expect(view.text()).toContain('mode 644 → 600')
+  // A call that changed nothing, and one that is not known, say nothing.
+  for (const callId of ['call_0_0', 'call_9_9']) {
+    const silent = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId } })
+    await flushPromises()
+    expect(silent.text()).toBe('')
+  }
+})
+
+it('undoes what it showed and tells what could not be brought back', async () => {
+  await listed([])
+  const files = [
+    { path: 'a', before: file, after: file, isPossible: true },
+    { path: 'b', before: file, after: null, isPossible: true },
+    { path: 'c', before: file, after: file, isPossible: false },
+  ]
+  vi.spyOn(door, 'plan').mockResolvedValue({ number: 3, digest: 'd', total: 3, files })
+  const undo = vi.spyOn(door, 'undo').mockResolvedValue({ number: 4, restored: 2, unrestored: [{ path: 'c', reason: 'its content is not kept' }] })
+  const view = mount(UndoForm, { global: global(), props: { session: 'ses_1', number: 3 }, attachTo: document.body })
+  await flushPromises()
+  expect(view.findAll('li').map((line) => line.text())).toEqual(['a goes back', 'b is deleted', 'c cannot be brought back: its content is not kept'])
+  await button(view, 'Undo these changes').trigger('click')
+  await flushPromises()
+  expect(undo).toHaveBeenCalledWith('ses_1', 3, 'd')
+  expect(view.text()).toContain('2 files are as they were')
+  expect(view.find('li').text()).toContain('its content is not kept')
+  view.unmount()
+})
+
+it('says why nothing is undone, and asks for no yes then', async () => {
+  await listed([])
+  vi.spyOn(door, 'plan').mockRejectedValue(new RequestError(409, { detail: 'calls run in this session' }))
+  const view = mount(UndoForm, { global: global(), props: { session: 'ses_1', number: 3 } })
+  await flushPromises()
+  expect(view.find('[role=alert]').text()).toContain('calls run in this session')
+  expect(view.text()).not.toContain('Undo these changes')
+})
+
+it('lists who changed what, the newest first', async () => {
+  await listed([step(4, { people: ['usr_2'], undoes: 2 }), step(3, { people: ['usr_1'] }), step(2, { calls: ['c'], isLate: true }), step(1)])
+  const view = mount(FileHistory, { global: global(), props: { session: 'ses_1' } })
+  await flushPromises()
+  expect(view.findAll('.who').map((who) => who.text())).toEqual(['Somebody else: undo', 'Somebody else', 'A call (seen late)', 'Between calls'])
+})
