@@ -2,7 +2,7 @@
 import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
 import type { WaitingPage } from '@/wire/restTypes'
-import type { DryRun } from '@/wire/content/dryRun'
+import type { DryRun } from '@/wire/types'
 import './texts.en.json'
 
 export const door = {

@@ -1,4 +1,14 @@
-/** Whether the open session is looked through; by itself, so that the rest is loaded when it is. */
-import { ref } from 'vue'
+/** The panels that are open beside a page: flags alone, so that a panel itself is loaded when its flag is set. */
+import { ref, shallowRef } from 'vue'
+import type { SessionItem } from '@/wire/restTypes'
 
+/** The search in the open session. */
 export const isFindOpen = ref(false)
+/** The files of the open session. */
+export const isFilesOpen = ref(false)
+/** The search over all sessions. */
+export const isSearchOpen = ref(false)
+/** The import of a conversation of another program. */
+export const isImportOpen = ref(false)
+/** The session whose sharing dialog is open. */
+export const toShare = shallowRef<SessionItem | null>(null)

@@ -2,15 +2,7 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
-import type { Attachment, ResultBlock } from './content/attachment'
-import type { TakesResult, TookResult, Triable } from './content/dryRun'
-import type { ViewedCall } from './content/viewed'
 import type { components } from './rest.generated'
-import type { ElicitationItem } from './content/elicitation'
-
-export type { CallProgress, ElicitationItem, FormItem, PageItem, SamplingItem } from './content/elicitation'
-
-export type { Attachment, ResourceSource, ResultBlock } from './content/attachment'
 
 export type Seq = number
 
@@ -302,3 +294,160 @@ export interface SystemReady {
 }
 
 export type ErrorCategory = 'validation' | 'transient' | 'external' | 'internal'
+
+// Attachments of messages and results.
+
+/** A file with a message; its content is at `/api/sessions/{id}/attachments/{attachment}`. */
+export interface Attachment {
+  id: string
+  name: string
+  mediaType: string
+  bytes: number
+  width?: number | null
+  height?: number | null
+  /** The resource of an MCP server that it was read from. */
+  source?: ResourceSource | null
+}
+
+/** Where a resource was read. */
+export interface ResourceSource {
+  server: string
+  uri: string
+}
+
+/** A piece of what a tool returned. */
+export type ResultBlock = { audience?: 'user' | 'assistant' } & (
+  | { type: 'text'; text: string }
+  | { type: 'file'; attachment: Attachment; uri?: string; mimeType?: string }
+  | { type: 'resource'; uri: string; mimeType?: string; text: string }
+  | { type: 'resource_link'; uri: string; name: string; title?: string; description?: string; mimeType?: string; size?: number }
+)
+
+// Dry runs: calls that run in a copy of the workspace before anybody decides them.
+
+/** What a card says of that. */
+type Triable = {
+  /** None where nobody asked for it. */
+  dryRun?: DryRun
+  /** Why it cannot be tried so. */
+  noDryRun?: 'remote' | 'network' | 'open_world' | 'no_workspace' | 'no_tool'
+}
+
+/** A yes that gives the call the result of its dry run, by what names it: the call does not run. */
+type TakesResult = { dryRun?: string }
+
+/** That this was so. */
+type TookResult = { tookResult?: boolean }
+
+/** A call that was tried in a copy of the workspace. It is no execution: the call goes on waiting. */
+export type DryRun = {
+  status: 'running' | 'completed' | 'failed' | 'not_run'
+  /** Who asked for it. */
+  by: { id: string; name: string }
+  /** RFC 3339. */
+  since: string
+  /** What it runs. */
+  digest: string
+  /** The beginning of what the tool gave, or why it gave nothing. */
+  text?: string
+  cutBytes?: number
+  exitCode?: number
+  durationMs?: number
+  preparedMs?: number
+  counts?: { created: number; modified: number; deleted: number }
+  /** The first of the paths that changed. */
+  files?: { path: string; change: 'created' | 'modified' | 'deleted'; diff?: string; why?: 'no_content' | 'binary' | 'too_large' | 'unread' }[]
+  /** What it could not see. */
+  unseen?: ('more_files' | 'files' | 'attachments' | 'questions' | 'live_process')[]
+  /** What names all that came of it, where a yes may take it. */
+  result?: string
+  /** Why none may. */
+  noResult?: 'no_answer' | 'files' | 'attachments' | 'questions' | 'live_process' | 'too_large' | 'changing' | 'store'
+}
+
+// Questions of servers while their calls run.
+
+interface Asked {
+  elicitationId: string
+  callId: string
+  server: string
+  message: string
+  askedAt: string
+}
+
+/** A form that a server wants to have filled in while a call of it runs. */
+export interface FormItem extends Asked {
+  mode: 'form'
+  /** JSON Schema of an object with flat fields. */
+  schema: Record<string, unknown>
+  /** The names of the fields in the server's order. */
+  order: string[]
+}
+
+/** A page that a server wants opened. */
+export interface PageItem extends Asked {
+  mode: 'url'
+  /** `https`, or `http` on loopback. */
+  url: string
+  /** Whether the person went there; it goes on until all is done. */
+  opened: boolean
+}
+
+/** A completion that a server wants of a model. */
+export interface SamplingItem extends Asked {
+  mode: 'sampling'
+  /** Whether it waits for the person, for the model, or for the person who reads the answer. */
+  stage: 'requested' | 'asking' | 'answered' | 'failed'
+  systemPrompt: string | null
+  messages: { role: 'user' | 'assistant'; text: string }[]
+  /** Tokens of the longest answer. */
+  maxTokens: number
+  temperature: number | null
+  stopSequences: string[]
+  model: { provider: string; model: string }
+  /** About how many tokens the model reads. */
+  inputTokens: number
+  /** What a yes is about; none while nothing waits for one. */
+  digest: string | null
+  answer?: { text: string; model: string; stopReason: string }
+}
+
+export type ElicitationItem = FormItem | PageItem | SamplingItem
+
+/** Whether it waits for the person, and not for a model. */
+export function awaitsPerson(asked: ElicitationItem): boolean {
+  return asked.mode !== 'sampling' || asked.stage !== 'asking'
+}
+
+/** News of a running call. */
+export interface CallProgress {
+  /** In words; empty where it says nothing. */
+  text: string
+  /** How far it is, in the units of `total`. */
+  value: number
+  /** When it is over; none = nobody knows. */
+  total: number | null
+}
+
+// Views of tools.
+
+/** The part of a call that a view of its tool needs. */
+interface ViewedCall {
+  /** The address of the view at the tool's server, if the tool has one. */
+  view?: string
+  /** The result as data, where the tool gave it as that too. */
+  structured?: Record<string, unknown>
+  /** The view that asked for the call; none where the model did. */
+  askedBy?: AskingView
+}
+
+export interface AskingView {
+  /** The call whose view it is. */
+  callId: string
+  /** The name of its tool. */
+  name: string
+  /** The page's own id of that showing of the view. */
+  viewId: string
+  /** The page's own id of the request. */
+  requestId: string
+}

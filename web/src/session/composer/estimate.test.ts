@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cachedShare, draftTokens, inputCost, priceFor } from './estimate'
+import { cachedShare, draftTokens, inputCost, priceFor } from './CostEstimate.vue'
 
 const forLong = { above: 200_000, input: 2, output: 20, cached: null }
 const usual = { above: 0, input: 1, output: 10, cached: 0.1 }

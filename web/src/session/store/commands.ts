@@ -1,11 +1,11 @@
 /** What a person asks of the open session, and what is said when it did not happen. */
+import { shallowRef } from 'vue'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
-import { refused, type Ack } from '@/wire/link'
+import { refused, type Ack, type SessionLink } from '@/wire/link'
 import { RequestError } from '@/wire/request'
 import type { DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
 import type { Action } from './commandFailure'
-import { useDecisions } from './decisions'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 export function sessionCommands(state: SessionState, connection: Connection) {
@@ -106,4 +106,57 @@ export function noteFailure({ failure }: SessionState, action: Action, error: un
   const isAnswer = error instanceof RequestError
   const code = isAnswer ? error.code : 'offline'
   failure.value = { action, error: { ...refused(code).error, message: isAnswer ? error.message : '' } }
+}
+
+// Decisions that the server has not answered: each call has at most one.
+
+function useDecisions() {
+  /** Calls whose decision the server has not answered. */
+  const deciding = shallowRef<ReadonlySet<string>>(new Set())
+  const latest = new Map<string, symbol>()
+
+  async function track(callIds: string[], answer: Promise<Ack>): Promise<Ack> {
+    const mark = Symbol()
+    for (const callId of callIds) latest.set(callId, mark)
+    show()
+    const ack = await answer
+    for (const callId of callIds) if (latest.get(callId) === mark) latest.delete(callId)
+    show()
+    return ack
+  }
+
+  function show(): void {
+    deciding.value = new Set(latest.keys())
+  }
+
+  /** A decision that was not sent yet is not sent any more. */
+  function takeBack(link: SessionLink, callId: string): void {
+    link.revise('tool:approval', (payload) => (payload.callId === callId ? null : payload))
+    link.revise('tool:approval_all', (payload) => withoutCall(payload, callId))
+  }
+
+  /** Replaces what was decided of this call and not sent yet. */
+  function decide(link: SessionLink, decision: Decision): Promise<Ack> {
+    takeBack(link, decision.callId)
+    return track([decision.callId], link.keep('tool:approval', { ...decision, scope: 'once' }))
+  }
+
+  /** What was decided singly stays as it was decided, as on the server. */
+  function decideAll(link: SessionLink, decision: DecideAll): Promise<Ack> {
+    const callIds = decision.callIds.filter((callId) => !latest.has(callId))
+    if (callIds.length === 0) return Promise.resolve({ ok: true })
+    return track(callIds, link.keep('tool:approval_all', { ...decision, callIds }))
+  }
+
+  function forget(): void {
+    latest.clear()
+    show()
+  }
+
+  return { deciding, decide, decideAll, takeBack, forget }
+}
+
+function withoutCall(payload: JsonObject, callId: string): JsonObject | null {
+  const callIds = (payload.callIds as string[]).filter((other) => other !== callId)
+  return callIds.length === 0 ? null : { ...payload, callIds }
 }

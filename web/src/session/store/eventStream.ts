@@ -1,14 +1,13 @@
 /** Reads what the server tells of the open session, in order, and asks for what it missed. */
-import { createFrameBuffer } from '@/browser/frameBuffer'
 import { EMPTY } from '@/session/conversation/conversation'
 import { arrival, fold, mergeQueue, withWaiting } from '@/session/conversation/fold'
-import { retainStreamed } from '@/session/conversation/retainStreamed'
-import { applyDelta, withRunning, type Delta } from '@/session/conversation/streaming'
+import { applyDelta, retainStreamed, withRunning, type Delta } from '@/session/conversation/streaming'
 import { useSessions } from '@/stores/sessions'
 import { noteVersion } from '@/stores/version'
-import { awaitsPerson } from '@/wire/content/elicitation'
 import { isObject } from '@/wire/json'
-import type { JsonObject, Queue, ResourceSource, SandboxState, Seq, SessionUsage, StoredEvent, SystemReady } from '@/wire/types'
+import { rest } from '@/wire/rest'
+import { awaitsPerson, type JsonObject, type Queue, type ResourceSource, type SandboxState, type Seq, type SessionUsage, type StoredEvent, type SystemReady } from '@/wire/types'
+import { noteFailure } from './commands'
 import { noteSaved, resourceKey, type Connection, type SessionState } from './state'
 
 /** Whoever keeps what was typed is told when it may have arrived. */
@@ -180,4 +179,113 @@ export function useEventStream(state: SessionState, connection: Connection, deli
   }
 
   return { onReady, onEvent, prepend, oldest: () => events[0], entryAt, clear }
+}
+
+// Reads the events before those of the opening, a page at a time.
+
+const PAGE_OF_EVENTS = 300
+/** Of a page that is read on the way to an older one. */
+const MOST_EVENTS = 500
+
+interface Events {
+  oldest(): StoredEvent | undefined
+  prepend(older: readonly StoredEvent[]): void
+}
+
+export function useOlderEvents(state: SessionState, events: Events) {
+  let page: Promise<void> | null = null
+
+  async function load(): Promise<void> {
+    const first = events.oldest()
+    if (!state.hasOlder.value || !first || state.id.value === null) return
+    const sessionId = state.id.value
+    page ??= read(sessionId, first.seq)
+      .catch((error: unknown) => {
+        if (sessionId === state.id.value) noteFailure(state, 'older', error)
+      })
+      .finally(() => {
+        page = null
+      })
+    return page
+  }
+
+  async function read(sessionId: string, before: number): Promise<void> {
+    const found = await rest.eventsBefore(sessionId, before, PAGE_OF_EVENTS)
+    if (sessionId !== state.id.value) return
+    state.hasOlder.value = found.items.length > 0 && (found.items[0]?.seq ?? 1) > 1
+    events.prepend(found.items)
+  }
+
+  /** Reads as far back as that event, and folds once. */
+  async function loadBackTo(seq: Seq): Promise<void> {
+    await page
+    const first = events.oldest()
+    const sessionId = state.id.value
+    if (!state.hasOlder.value || !first || first.seq <= seq || sessionId === null) return
+    page ??= readBack(sessionId, first.seq, seq)
+      .catch((error: unknown) => {
+        if (sessionId === state.id.value) noteFailure(state, 'older', error)
+      })
+      .finally(() => {
+        page = null
+      })
+    return page
+  }
+
+  async function readBack(sessionId: string, before: Seq, seq: Seq): Promise<void> {
+    const pages: StoredEvent[][] = []
+    let oldest = before
+    while (oldest > seq) {
+      const { items } = await rest.eventsBefore(sessionId, oldest, MOST_EVENTS)
+      if (sessionId !== state.id.value) return
+      const first = items[0]
+      if (!first) break
+      pages.unshift(items)
+      oldest = first.seq
+    }
+    state.hasOlder.value = oldest > 1 && pages.length > 0
+    events.prepend(pages.flat())
+  }
+
+  function clear(): void {
+    page = null
+  }
+
+  return { load, loadBackTo, clear }
+}
+
+// Gathers small pieces and hands them over once per frame, because a page is drawn no more often.
+
+interface FrameBuffer<T> {
+  add(item: T): void
+  /** Hands over at once what has come. */
+  flush(): void
+  clear(): void
+}
+
+function createFrameBuffer<T>(take: (items: T[]) => void): FrameBuffer<T> {
+  let items: T[] = []
+  let frame = 0
+
+  function add(item: T): void {
+    items.push(item)
+    if (frame === 0) frame = requestAnimationFrame(flush)
+  }
+
+  function flush(): void {
+    cancelAnimationFrame(frame)
+    frame = 0
+    if (items.length === 0) return
+    const taken = items
+    items = []
+    take(taken)
+  }
+
+  function clear(): void {
+    cancelAnimationFrame(frame)
+    frame = 0
+    items = []
+  }
+
+  return { add, flush, clear }
 }

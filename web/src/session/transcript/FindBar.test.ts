@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { effectScope, nextTick, type EffectScope } from 'vue'
 import { target } from './jump'
 import { rest } from '@/wire/rest'
-import { useFind } from './useFind'
+import { useFind } from './FindBar.vue'
 
 function begin(scope: EffectScope): ReturnType<typeof useFind> {
   const find = scope.run(() => useFind(() => 'ses_1'))

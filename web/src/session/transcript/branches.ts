@@ -1,6 +1,8 @@
 /** Where the transcript of a session parts from those of sessions that share its past. Pure. */
-import type { Seq } from '@/wire/types'
+import { computed, onScopeDispose, shallowRef, watch } from 'vue'
+import { rest } from '@/wire/rest'
 import type { SessionItem } from '@/wire/restTypes'
+import type { Seq } from '@/wire/types'
 
 /** What a family of forks tells of its sessions. */
 export type Relative = Pick<SessionItem, 'id' | 'createdAt' | 'forkedFrom'>
@@ -48,4 +50,30 @@ export function branchesOf(id: string, relatives: readonly Relative[]): Branch[]
   const byAge = (a: Relative, b: Relative) => a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id)
   const branches = [...at].map(([seq, sessions]) => ({ seq, ids: sessions.sort(byAge).map((session) => session.id) }))
   return branches.sort((a, b) => a.seq - b.seq)
+}
+
+// Loads the sessions that share a part of their past with the open one: when it opens, and when a fork may have come.
+
+/** `isReady`: the session is known to the server. */
+export function useBranches(id: () => string | null, isReady: () => boolean) {
+  const family = shallowRef<readonly Relative[]>([])
+  const branches = computed<readonly Branch[]>(() => branchesOf(id() ?? '', family.value))
+  let asked = 0
+
+  async function refresh(): Promise<void> {
+    const session = id()
+    const turn = ++asked
+    if (session === null || !isReady()) return
+    // Without an answer the transcript is whole all the same.
+    const items = await rest.forks(session).then((answer) => answer.items, () => null)
+    if (turn === asked && items) family.value = items
+  }
+
+  watch([id, isReady], ([now], [before] = [null, false]) => {
+    if (now !== before) family.value = []
+    void refresh()
+  }, { immediate: true })
+  onScopeDispose(() => (asked += 1))
+
+  return { branches }
 }
