@@ -4,8 +4,7 @@ import { defineComponent, h } from 'vue'
 import { i18n } from '@/locales'
 import { provideRuleSession } from '@/rules/ofSession'
 import type { QueueCall } from '@/wire/types'
-import CardDryRun from './CardDryRun.vue'
-import { door } from './door'
+import CardDryRun, { door } from './CardDryRun.vue'
 
 const CALL = { callId: 'call_1_0', name: 'execute_command', server: 'sandbox', digest: 'd1', status: 'pending', mayDecide: true } as QueueCall
 const BY = { id: 'usr_1', name: 'Ana' }

@@ -1,5 +1,9 @@
 /** The fields of a form that a server asks for; pure. */
+import { ref } from 'vue'
+import { t } from '@/locales'
+import { reasonOf, request } from '@/wire/request'
 import type { FormItem } from '@/wire/types'
+import './texts.en.json'
 
 type Json = Record<string, unknown>
 /** What a field holds while it is filled in. */
@@ -98,4 +102,53 @@ function numberOf(text: string): number | string {
 export function problemAt(fields: readonly Field[], problem: string): { field: string; text: string } | null {
   const field = fields.find(({ name }) => problem.startsWith(`\`${name}\`: `))
   return field ? { field: field.name, text: problem.slice(field.name.length + 4) } : null
+}
+
+// Sends the answer of a person to a server, one at a time.
+
+export function useAnswer(sessionId: () => string, elicitationId: () => string) {
+  const isBusy = ref(false)
+  /** Why the last one was refused. */
+  const problem = ref('')
+
+  /** Whether it arrived. What arrived goes from the page when the session says so. */
+  async function answer(action: 'open' | 'accept' | 'decline', content?: Record<string, unknown>): Promise<boolean> {
+    if (isBusy.value) return false
+    isBusy.value = true
+    problem.value = ''
+    const body = { elicitationId: elicitationId(), action, ...(content && { content }) }
+    try {
+      await request('post', '/api/sessions/{id}/elicitations', { path: { id: sessionId() }, body })
+      // The page stays until all is done there.
+      if (action === 'open') isBusy.value = false
+      return true
+    } catch (error) {
+      problem.value = reasonOf(error) || t('elicitation.noAnswer')
+      isBusy.value = false
+      return false
+    }
+  }
+
+  return { isBusy, problem, answer }
+}
+
+/** An address in three pieces, so that its host stands out; pure. */
+interface AddressParts {
+  before: string
+  host: string
+  after: string
+}
+
+/** Of an address that is none, nothing stands out. */
+export function addressParts(address: string): AddressParts {
+  if (!URL.canParse(address)) return { before: address, host: '', after: '' }
+  const { protocol, host } = new URL(address)
+  const before = `${protocol}//`
+  if (!address.startsWith(before + host)) return { before: address, host: '', after: '' }
+  return { before, host, after: address.slice(before.length + host.length) }
+}
+
+/** Whether the name is written with letters that can look like others. */
+export function hasForeignLetters(host: string): boolean {
+  return host.split('.').some((label) => label.startsWith('xn--'))
 }

@@ -1,5 +1,5 @@
 /** The requests about rules. */
-import { reactive } from 'vue'
+import { onBeforeUnmount, reactive, shallowRef, watch } from 'vue'
 import { t } from '@/locales'
 import { reasonOr, request, RequestError } from '@/wire/request'
 import type { NewRule, RuleGiven, RuleItem, RuleOffer, RulePreview, Simulation } from './types'
@@ -45,4 +45,62 @@ export function isMissing(error: unknown): boolean {
 /** Why something was not done, in the server's words. */
 export function reasonOf(error: unknown): string {
   return error instanceof RequestError ? reasonOr(error, t('settings.noAnswer')) : ''
+}
+
+// The preview of a rule that is being made: the sentence of the rule as it is chosen now, or none.
+
+/** Nobody reads a sentence for each letter that is typed. */
+export const TYPING_MS = 300
+
+interface Previewed {
+  /** Exactly what the sentence is about. */
+  rule: NewRule
+  preview: RulePreview
+}
+
+export function usePreview(wanted: () => NewRule | null) {
+  const shown = shallowRef<Previewed | null>(null)
+  const refusal = shallowRef<unknown>(null)
+  const isAsking = shallowRef(false)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let turn = 0
+
+  watch(
+    () => JSON.stringify(wanted()),
+    (_, before) => {
+      forget()
+      if (wanted() === null) return
+      isAsking.value = true
+      if (before === undefined || before === 'null') void ask()
+      else timer = setTimeout(() => void ask(), TYPING_MS)
+    },
+    { immediate: true },
+  )
+  onBeforeUnmount(forget)
+
+  function forget(): void {
+    clearTimeout(timer)
+    turn += 1
+    shown.value = null
+    refusal.value = null
+    isAsking.value = false
+  }
+
+  async function ask(): Promise<void> {
+    const rule = wanted()
+    if (rule === null) return
+    turn += 1
+    const mine = turn
+    isAsking.value = true
+    refusal.value = null
+    try {
+      const preview = await door.preview(rule)
+      if (mine === turn) shown.value = { rule, preview }
+    } catch (error) {
+      if (mine === turn) refusal.value = error
+    }
+    if (mine === turn) isAsking.value = false
+  }
+
+  return { shown, refusal, isAsking, again: ask }
 }

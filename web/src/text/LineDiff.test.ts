@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { changeCounts, diffRows, withGaps } from './lineDiff'
+import { changeCounts, diffRows, withGaps } from './LineDiff.vue'
 
 describe('diffRows', () => {
   function check(before: string, after: string, expected: string[]): void {

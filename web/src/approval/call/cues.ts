@@ -1,11 +1,10 @@
 /** What a person should look at in this call, and whether it needs a look of its own. */
 import { t } from '@/locales'
 import { dateTime } from '@/locales/format'
+import { fileText } from '@/text/fileFacts'
 import { hasUnsafeInteger } from '@/wire/json'
 import type { QueueCall } from '@/wire/types'
-import { changesOneFile } from './describe'
-import { fileText } from '@/text/fileFacts'
-import { changesExisting } from './overwrites'
+import { changesOneFile, describeCall } from './describe'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 
@@ -51,4 +50,16 @@ function isCalledDestructive(call: QueueCall): boolean {
 
 function leavesSandbox(call: QueueCall): boolean {
   return call.runsIn !== undefined && call.runsIn.kind !== 'sandbox'
+}
+
+// Calls that change existing things, as far as that is known before they run.
+
+/**
+ * A hint of the server is about the tool, not about this call: a command says itself what it does, reading changes
+ * nothing, and a file that is not there is only made. Where nothing more is known, the server's word stands.
+ */
+function changesExisting(call: QueueCall): boolean {
+  const { verb } = describeCall({ ...call, args: call.args ?? {} })
+  if (verb === 'write' && call.file !== undefined) return call.file.exists
+  return verb !== 'run' && verb !== 'read' && verb !== 'list' && verb !== 'listAll'
 }

@@ -1,6 +1,6 @@
 /** What a person began on a card, by call: going to another card, or out of the tray, loses none of it. */
 import { ref } from 'vue'
-import type { EditDraft } from '@/approval/arguments/draft'
+import type { EditDraft } from '@/approval/arguments/schema'
 
 export type CardMode = 'look' | 'reason' | 'edit' | 'rule'
 

@@ -1,7 +1,9 @@
 import { mount } from '@vue/test-utils'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, test, vi } from 'vitest'
 import { callView } from '@/approval/testing'
+import { i18n } from '@/locales'
 import type { CallProgress, CallView } from '@/wire/types'
+import CallBar from './CallBar.vue'
 import CallRow from './CallRow.vue'
 
 function row(change: Partial<CallView>, progress?: CallProgress) {
@@ -111,5 +113,22 @@ describe('CallRow', () => {
     expect(wrapper.text()).toContain('rm -rf /')
     expect(wrapper.text()).toContain('ls -l')
     expect(wrapper.text()).toContain('Arguments that somebody changed, beside those that were asked for')
+  })
+})
+
+describe('the progress', () => {
+  function bar(value: number, total: number | null, text = '') {
+    return mount(CallBar, { props: { progress: { value, total, text }, about: 'echo' }, global: { plugins: [i18n] } }).get('progress')
+  }
+
+  test('a bar says how far its call is, also where a server counts past its end', () => {
+    expect(bar(3, 10).attributes()).toMatchObject({ 'value': '30', 'max': '100', 'aria-label': 'Progress of echo' })
+    expect(bar(30, 10).attributes('value')).toBe('100')
+    expect(bar(-1, 10).attributes('value')).toBe('0')
+    expect(bar(3, 10, 'reads \u202efile').attributes('aria-valuetext')).toMatch(/^30 %: reads [^\u202e]+file$/)
+  })
+
+  test('without a total nobody knows the end', () => {
+    expect(bar(3, null).attributes('value')).toBeUndefined()
   })
 })

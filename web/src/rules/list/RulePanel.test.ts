@@ -1,10 +1,10 @@
 import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { goneRules } from '@/rules/door'
 import { refused, ruleItem, SESSION, spyOnDoor } from '@/rules/testing'
+import { factsOf } from '@/rules/types'
 import { politeText } from '@/ui/announcer'
-import { groupsOf, leftoversOf } from './groups'
-import RulePanel from './RulePanel.vue'
+import RulePanel, { groupsOf, leftoversOf } from './RulePanel.vue'
 
 let panel: VueWrapper
 let doors: ReturnType<typeof spyOnDoor>
@@ -120,4 +120,17 @@ it('says in the words of the server what was not done, and what was not read', a
   expect(panel.get('[role=alert]').text()).toContain('The rules could not be read. The server does not answer.')
   await press('Try now')
   expect(rows()).toHaveLength(1)
+})
+
+describe('the groups', () => {
+  it('lists what commands may reach apart from what decides calls', () => {
+    const hosts = ruleItem('hosts', { scope: 'session', origin: 'session', network: ['pypi.org'], uses: 0 })
+    const groups = groupsOf([hosts, ruleItem('read')]).map((group) => [group.effect, group.rules.length])
+    expect(groups).toEqual([
+      ['allow', 1],
+      ['network', 1],
+    ])
+    expect(factsOf(hosts)).not.toContain('never used')
+    expect(factsOf(ruleItem('read', { uses: 0 }))).toContain('never used')
+  })
 })

@@ -1,11 +1,10 @@
 import { flushPromises, mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { refused, spyOnDoor } from '@/rules/testing'
-import { TYPING_MS } from '@/rules/usePreview'
+import { TYPING_MS } from '@/rules/door'
 import { rest } from '@/wire/rest'
 import type { ServerItem, ServerTool } from '@/wire/restTypes'
-import { commandWords } from './commandWords'
-import { emptyConditions, emptyDraft, readDraft } from './formDraft'
+import { commandWords, emptyConditions, emptyDraft, readDraft } from './formDraft'
 import RuleForm from './RuleForm.vue'
 
 it.each([

@@ -2,7 +2,6 @@
 import type { NewRule, RuleConditions, RuleEffect } from '@/rules/types'
 import { asObject, hasUnsafeInteger } from '@/wire/json'
 import type { JsonObject } from '@/wire/types'
-import { commandWords } from './commandWords'
 
 /** What arguments are held against: nothing, exactly these, or a JSON Schema. */
 export type Fits = 'any' | 'exactly' | 'schema'
@@ -165,4 +164,27 @@ function readObject(text: string, where: string, report: Report): JsonObject | n
     report(where, 'json')
     return null
   }
+}
+
+// The words of a command: spaces part them, quotes keep them together. Nothing is expanded.
+
+/** Null while a quote is open. */
+export function commandWords(text: string): string[] | null {
+  const words: string[] = []
+  let word: string | null = null
+  let quote = ''
+  for (const sign of text) {
+    if (quote !== '') {
+      if (sign === quote) quote = ''
+      else word = (word ?? '') + sign
+    } else if (sign === "'" || sign === '"') {
+      quote = sign
+      word ??= ''
+    } else if (/\s/.test(sign)) {
+      if (word !== null) words.push(word)
+      word = null
+    } else word = (word ?? '') + sign
+  }
+  if (quote !== '') return null
+  return word === null ? words : [...words, word]
 }

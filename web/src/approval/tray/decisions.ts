@@ -1,11 +1,11 @@
 /** The decisions of a tray: none is made by a key or click that was on its way before, and each is made once. */
-import { watch, type Ref } from 'vue'
+import { ref, watch, type Ref } from 'vue'
+import { needsItsOwnLook } from '@/approval/call/cues'
 import type { useCardStates } from '@/approval/card/cardStates'
-import type { ShownCall } from '@/gestures/door'
 import type { InputGuard } from '@/browser/inputGuard'
+import { useTimeouts } from '@/browser/timeouts'
+import type { ShownCall } from '@/gestures/door'
 import type { DecideAll, Decision, QueueCall, Settlement } from '@/wire/types'
-import type { useInFlightDecisions } from './inFlightDecisions'
-import type { Listed } from './queue'
 
 interface Emit {
   (event: 'decide', decision: Decision): void
@@ -115,4 +115,67 @@ export function watchAnswers(calls: () => QueueCall[], { sent, states }: Pick<Tr
       }
     },
   )
+}
+
+// Decisions in flight: until the server answers, however long that takes, they may still arrive.
+
+/** An accepted decision is seen in the queue; when it was seen before, the mark goes after this long. */
+const SEEN_MS = 5_000
+
+/** `elsewhere`: decisions that are on their way by a tray that was drawn before this one. */
+export function useInFlightDecisions(elsewhere: () => ReadonlySet<string> | undefined) {
+  const sent = ref<ReadonlySet<string>>(new Set())
+  const later = useTimeouts()
+
+  function forget(callIds: string[]): void {
+    sent.value = new Set([...sent.value].filter((callId) => !callIds.includes(callId)))
+  }
+
+  return {
+    isSent: (callId: string): boolean => sent.value.has(callId) || elsewhere()?.has(callId) === true,
+    isMarked: (callId: string): boolean => sent.value.has(callId),
+    mark: (callIds: string[]): void => void (sent.value = new Set([...sent.value, ...callIds])),
+    forget,
+    /** The server answered, or the decision was taken back. Refused, it can be made again at once. */
+    answered(callIds: string[], isAccepted: boolean): void {
+      if (isAccepted) later(SEEN_MS, () => forget(callIds))
+      else forget(callIds)
+    },
+  }
+}
+
+// The list of the tray, and the next call in it; pure.
+
+export interface Listed {
+  /** The calls of the tray in their order; empty means that there is nothing to show. */
+  calls: QueueCall[]
+  pending: QueueCall[]
+  /** What an approval of all may carry. */
+  approvable: QueueCall[]
+  approved: QueueCall[]
+  /** Calls of the batch, decided ones included. */
+  total: number
+}
+
+/** Decided calls stay until the last one is decided; calls whose outcome is unknown have a card of their own. */
+export function listOf(calls: QueueCall[], lingering: ReadonlyMap<string, QueueCall>): Listed {
+  const isOpen = calls.some(({ status }) => status === 'pending') || lingering.size > 0
+  const batch = calls.filter(({ status, callId }) => status === 'pending' || lingering.has(callId) || (isOpen && (status === 'approved' || status === 'rejected')))
+  const gone = [...lingering.values()].filter(({ callId }) => !calls.some((call) => call.callId === callId))
+  const unknown = calls.filter(({ status, callId }) => status === 'unknown' && !lingering.has(callId))
+  const pending = batch.filter(({ status }) => status === 'pending')
+  const mine = pending.filter(({ mayDecide }) => mayDecide)
+  return {
+    calls: [...batch, ...gone, ...unknown],
+    pending,
+    approvable: mine.filter((call) => !call.approvers && !needsItsOwnLook(call)),
+    approved: batch.filter(({ status }) => status === 'approved'),
+    total: batch.length + gone.length,
+  }
+}
+
+/** The next call in the list that still waits, going round at the end. */
+export function nextPending(calls: QueueCall[], after: string | null, isOpen: (call: QueueCall) => boolean): QueueCall | null {
+  const from = calls.findIndex(({ callId }) => callId === after) + 1
+  return [...calls.slice(from), ...calls.slice(0, from)].find((call) => call.callId !== after && isOpen(call)) ?? null
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { QueueCall } from '@/wire/types'
-import { summaryOf } from './callSummary'
+import { summaryOf } from './callWords'
 
 describe('summaryOf', () => {
   it.each<[string, Record<string, unknown>, string]>([
