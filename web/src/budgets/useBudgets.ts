@@ -1,9 +1,12 @@
 /** Budgets as the server tells them, and setting them. */
-import { ref, shallowRef } from 'vue'
+import { defineStore } from 'pinia'
+import { computed, ref, shallowRef, watch } from 'vue'
 import { t } from '@/locales'
+import { useSession } from '@/session/store/session'
 import { RequestError } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { BudgetChange, BudgetsPage, BudgetWhose } from '@/wire/restTypes'
+import { tightestOf } from './words'
 
 export function useBudgets() {
   const page = shallowRef<BudgetsPage | null>(null)
@@ -34,3 +37,26 @@ export function useBudgets() {
   const remove = (whose: BudgetWhose) => tryTo(async () => void (await rest.deleteBudget(whose)))
   return { page, problem, load, set, remove }
 }
+
+// The budgets of the open session: read once for all places that show them, and again after every cost.
+
+export const useSessionBudgets = defineStore('sessionBudgets', () => {
+  const session = useSession()
+  const { page, problem, load, set } = useBudgets()
+  const inForce = computed(() => (session.id === null ? [] : (page.value?.inForce ?? [])))
+  const tightest = computed(() => tightestOf(inForce.value))
+  const tight = computed(() => inForce.value.filter(({ isNear, isExhausted }) => isNear || isExhausted))
+
+  watch(
+    () => [session.id, session.usage?.totalCost, session.budgetWord],
+    () => void reload(),
+    { immediate: true },
+  )
+  watch(() => session.id, () => (page.value = null))
+
+  async function reload(): Promise<void> {
+    if (session.id !== null) await load(session.id)
+  }
+
+  return { inForce, tightest, tight, problem, reload, set }
+})

@@ -5,8 +5,7 @@ import ArgumentView from '@/approval/arguments/ArgumentView.vue'
 import { i18n } from '@/locales'
 import { RequestError } from '@/wire/request'
 import { door } from './door'
-import FileBefore from './FileBefore.vue'
-import { inWorkspace, MAX_BYTES } from './readText'
+import FileBefore, { inWorkspace, MAX_BYTES } from './FileBefore.vue'
 
 afterEach(() => vi.restoreAllMocks())
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { Highlighter, HIGHLIGHTER } from '@/highlight/highlighter'
 import { MAX_HIGHLIGHTED, MAX_PIECES } from '@/highlight/kinds'
 import { QuickWorkerStandIn, WorkerStandIn } from '@/highlight/testing'
-import { loadMarkdown } from './engine'
+import { loadMarkdown } from './blocks'
 import MarkdownText from './MarkdownText.vue'
 import { ALLOWED_ATTRIBUTES, ALLOWED_CLASS, ALLOWED_TAGS, PAYLOADS } from './payloads'
 

@@ -2,6 +2,7 @@
  * Cuts a growing text into top-level blocks. A finished block keeps its object for good,
  * so that it is neither parsed nor drawn again while the rest streams in.
  */
+import { computed, shallowRef } from 'vue'
 import type { Token } from './parser'
 
 export interface Block {
@@ -120,4 +121,31 @@ function splitTail(text: string): [string, string] {
   const lineEnd = text.lastIndexOf('\n', MAX_FORMATTED_CHARACTERS) + 1
   const cut = lineEnd > 0 ? lineEnd : MAX_FORMATTED_CHARACTERS
   return [text.slice(0, cut), text.slice(cut)]
+}
+
+// The Markdown parser, which comes beside the connection: a third of what a session weighs, and nothing of it is
+// needed before there are words to read.
+
+const loaded = shallowRef<(source: string) => Token[]>()
+let loading: Promise<void> | null = null
+
+/** Whether text can be drawn as Markdown. */
+export const isMarkdownReady = computed(() => loaded.value !== undefined)
+
+/** A parser that cannot be loaded is told by the strip, and asked for again by whoever needs it next. */
+export function loadMarkdown(): Promise<void> {
+  loading ??= import('./parser')
+    .then((parser: typeof import('./parser') | undefined) => {
+      loaded.value = parser?.parse
+    })
+    .catch(() => {})
+    .finally(() => {
+      loading = null
+    })
+  return loading
+}
+
+export function parse(source: string): Token[] {
+  if (!loaded.value) throw new Error('text is drawn before its parser is there')
+  return loaded.value(source)
 }

@@ -1,6 +1,6 @@
 import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { loadMarkdown } from './engine'
+import { loadMarkdown } from './blocks'
 import MarkdownText from './MarkdownText.vue'
 import { read, type Drawing } from './sealedFrame'
 

@@ -1,8 +1,8 @@
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { i18n } from '@/locales'
-import './texts.en.json'
 import { blankOf, freeId, presetOfKey, PRESETS } from './presets'
-import { pricesText, readPrices } from './prices'
+import { pricesText, readPrices, readWindows, windowsText } from './modelLists'
+import './texts.en.json'
 
 it('proposes an id that nobody has', () => {
   expect(freeId('openai', [])).toBe('openai')
@@ -58,4 +58,19 @@ it.each([
 
 it.each(['a', 'a=1', 'a=1/2/3/4/5', 'a=-1/2', 'a=1/x', '=1/2', 'a=1//2'])('finds no price in %j', (text) => {
   expect(readPrices(text)).toEqual({ wrong: text })
+})
+
+describe('windows of single models', () => {
+  it.each([
+    ['', {}],
+    ['qwen3:8b=40960', { 'qwen3:8b': 40_960 }],
+    [' a/b=1_000_000,c=d=2048\ne=1024 ', { 'a/b': 1_000_000, 'c=d': 2_048, e: 1_024 }],
+  ])('are read from %j', (text, windows) => {
+    expect(readWindows(text)).toEqual({ windows })
+    expect(readWindows(windowsText(windows))).toEqual({ windows })
+  })
+
+  it.each(['qwen3:8b', '=4096', 'a=', 'a=many', 'a=-1', 'a=1.5'])('are not read from %j', (text) => {
+    expect(readWindows(`ok=1024, ${text}`)).toEqual({ wrong: text })
+  })
 })

@@ -1,3 +1,4 @@
+import { flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Router } from 'vue-router'
@@ -6,8 +7,9 @@ import { useWaiting } from '@/stores/waiting'
 import { rest } from '@/wire/rest'
 import type { SessionItem, WaitingItem } from '@/wire/restTypes'
 import type { QueueCall } from '@/wire/types'
-import { SeenCalls } from './batches'
-import { startNotifying } from './notify'
+import NotificationSwitch from './NotificationSwitch.vue'
+import { SeenCalls, startNotifying } from './notify'
+import { lookAtPermission, noteRefused, switchOff } from './setting'
 
 const waits = (sessionId: string, calls: QueueCall[], title = sessionId): WaitingItem => ({ sessionId, title, waitingSince: '2026-11-21T10:00:00Z', queue: { calls, seq: 1 } })
 const row = (id: string, waiting: number): SessionItem => ({ id, title: id, createdAt: '', updatedAt: '', state: 'waiting', waiting, version: 1, isPinned: false, isArchived: false, tags: [] })
@@ -129,5 +131,78 @@ describe('a notification', () => {
     await settled()
     await begins(waits('s', [queueCall('a')]))
     expect(shown).toEqual([])
+  })
+})
+
+describe('the switch', () => {
+  let permission: NotificationPermission
+
+  beforeEach(() => {
+    permission = 'default'
+    vi.stubGlobal('isSecureContext', true)
+    vi.spyOn(navigator, 'locks', 'get').mockReturnValue({} as LockManager)
+    const notification = Object.defineProperty(() => {}, 'permission', { get: () => permission })
+    vi.stubGlobal('Notification', Object.assign(notification, { requestPermission: () => Promise.resolve(permission) }))
+    switchOff()
+  })
+  afterEach(() => {
+    localStorage.clear()
+    vi.unstubAllGlobals()
+    vi.restoreAllMocks()
+  })
+
+  function show() {
+    lookAtPermission()
+    const part = mount(NotificationSwitch)
+    return { part, box: part.get<HTMLInputElement>('input'), words: () => part.get('.secondary').text() }
+  }
+
+  it('is on when the browser was asked and said yes, and keeps that', async () => {
+    const { part, box, words } = show()
+    expect([box.element.checked, words()]).toEqual([false, 'Off. The browser asks once whether this address may.'])
+    permission = 'granted'
+    await box.setValue(true)
+    await flushPromises()
+    expect(box.element.checked).toBe(true)
+    expect(words()).toMatch(/^On, in this browser/)
+    expect(localStorage.getItem('sepal.notifications')).toBe('on')
+    await box.setValue(false)
+    expect(localStorage.getItem('sepal.notifications')).toBeNull()
+    part.unmount()
+  })
+
+  it('stays off when the browser said no, and says where that is changed', async () => {
+    const { part, box, words } = show()
+    permission = 'denied'
+    await box.setValue(true)
+    await flushPromises()
+    expect([box.element.checked, box.element.disabled]).toEqual([false, true])
+    expect(words()).toMatch(/^This browser blocks/)
+    permission = 'granted'
+    document.dispatchEvent(new Event('visibilitychange'))
+    await flushPromises()
+    expect(box.element.disabled).toBe(false)
+    part.unmount()
+  })
+
+  it('says that plain http has none, and a browser without them neither', async () => {
+    vi.stubGlobal('isSecureContext', false)
+    const plain = show()
+    expect([plain.box.element.disabled, plain.words()]).toEqual([true, expect.stringContaining('plain http')])
+    plain.part.unmount()
+    vi.stubGlobal('isSecureContext', true)
+    vi.stubGlobal('Notification', undefined)
+    const without = show()
+    expect([without.box.element.disabled, without.words()]).toEqual([true, 'This browser has no notifications for pages.'])
+    without.part.unmount()
+  })
+
+  it('says that the browser showed none', async () => {
+    permission = 'granted'
+    const { part, box, words } = show()
+    noteRefused()
+    await flushPromises()
+    expect([box.element.disabled, words()]).toEqual([true, 'This browser shows no notifications of a page.'])
+    part.unmount()
   })
 })

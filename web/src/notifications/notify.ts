@@ -6,12 +6,10 @@ import type { Router } from 'vue-router'
 import { t } from '@/locales'
 import { useWaiting } from '@/stores/waiting'
 import { visibleText } from '@/text/hiddenCharacters'
-import { address } from '@/wire/base'
+import { address, basePath } from '@/wire/base'
 import { rest } from '@/wire/rest'
 import type { SessionItem, WaitingItem } from '@/wire/restTypes'
-import { SeenCalls, type NewBatch } from './batches'
 import { noteRefused } from './setting'
-import { isAnySeen, sayWhenSeen, standInLine } from './tabs'
 
 /** Gives what ends it. */
 export function startNotifying(router: Router): () => void {
@@ -84,4 +82,89 @@ export function startNotifying(router: Router): () => void {
   return () => {
     for (const end of ends) end()
   }
+}
+
+// Finds the calls that nobody was told of yet; pure.
+
+/** What a notification says: nothing that the model chose but the name of a tool. */
+interface NewBatch {
+  sessionId: string
+  title: string | null
+  /** Of the first call. */
+  tool: string
+  calls: number
+  /** The same for every tab that tells of it. */
+  tag: string
+}
+
+export class SeenCalls {
+  private readonly seen = new Map<string, Set<string>>()
+
+  /** What is new in a session, and from now on is not. */
+  take({ sessionId, title, queue }: WaitingItem): NewBatch | null {
+    const before = this.seen.get(sessionId) ?? new Set()
+    const pending = queue.calls.filter(({ status, mayDecide }) => status === 'pending' && mayDecide)
+    const fresh = pending.filter(({ callId }) => !before.has(callId))
+    // All of the batch: a call that is taken back waits again, and is no news.
+    this.seen.set(sessionId, new Set(queue.calls.map(({ callId }) => callId)))
+    const first = fresh[0]
+    if (first === undefined) return null
+    return { sessionId, title: title ?? null, tool: first.name, calls: fresh.length, tag: `${sessionId}/${first.callId}` }
+  }
+
+  /** Nothing waits there; what begins to wait later is news. */
+  forget(sessionId: string): void {
+    this.seen.delete(sessionId)
+  }
+}
+
+// Elects the tab that notifies, and knows if a person looks at any tab. Web locks end with their tab.
+
+/** Two installations on one host have each their own. */
+const TELLS = `sepal${basePath()}tells`
+const IS_SEEN = `sepal${basePath()}is-seen`
+
+/** Stands in line for telling; gives what leaves it. */
+function standInLine(onFirst: () => void): () => void {
+  const left = new AbortController()
+  let leave = (): void => {}
+  const held = new Promise<void>((resolve) => (leave = resolve))
+  navigator.locks
+    .request(TELLS, { signal: left.signal }, () => {
+      onFirst()
+      return held
+    })
+    .catch(() => {})
+  return () => {
+    left.abort()
+    leave()
+  }
+}
+
+/** Says to the other tabs while this one is in view; gives what ends it. */
+function sayWhenSeen(): () => void {
+  let hide: (() => void) | null = null
+  function look(): void {
+    const isSeen = document.visibilityState === 'visible'
+    if (isSeen === (hide !== null)) return
+    if (hide !== null) {
+      hide()
+      hide = null
+      return
+    }
+    const hidden = new Promise<void>((resolve) => (hide = resolve))
+    navigator.locks.request(IS_SEEN, { mode: 'shared' }, () => hidden).catch(() => {})
+  }
+  look()
+  document.addEventListener('visibilitychange', look)
+  return () => {
+    document.removeEventListener('visibilitychange', look)
+    hide?.()
+  }
+}
+
+async function isAnySeen(): Promise<boolean> {
+  if (document.visibilityState === 'visible') return true
+  const { held } = await navigator.locks.query()
+  return (held ?? []).some(({ name }) => name === IS_SEEN)
 }

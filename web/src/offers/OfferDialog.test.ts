@@ -4,8 +4,7 @@ import { beforeEach, expect, it, vi } from 'vitest'
 import { i18n } from '@/locales'
 import { useSession } from '@/session/store/session'
 import { RequestError } from '@/wire/request'
-import { door } from './door'
-import { promptEntries, resourceEntries } from './entries'
+import { door, promptEntries, resourceEntries } from './entries'
 import OfferDialog from './OfferDialog.vue'
 
 const SERVER = { server: 'lib', listed: true, problems: [], canComplete: false }

@@ -1,6 +1,7 @@
 /** What can be chosen, as one list; addresses by patterns; and a prompt as the words of a message. Pure. */
 import { t } from '@/locales'
-import type { Prompt, PromptItem, ServerPrompts, ServerResources } from './door'
+import { request } from '@/wire/request'
+import type { components } from '@/wire/rest.generated'
 import './texts.en.json'
 
 /** An argument that the person fills in. */
@@ -93,4 +94,22 @@ export function wordsOf({ messages }: Prompt): string {
   const said = messages.flatMap(({ role, text }) => (text ? [{ role, text }] : []))
   if (said.every(({ role }) => role === 'user')) return said.map(({ text }) => text).join('\n\n')
   return said.map(({ role, text }) => `${t(role === 'user' ? 'offers.userSaid' : 'offers.assistantSaid')}\n${text}`).join('\n\n')
+}
+
+// The requests about resources and prompts of a session's servers.
+
+type ServerResources = components['schemas']['ServerResources']
+type ServerPrompts = components['schemas']['ServerPrompts']
+type PromptItem = components['schemas']['PromptItem']
+export type Prompt = components['schemas']['Prompt']
+
+export const door = {
+  resources: (id: string) => request('get', '/api/sessions/{id}/resources', { path: { id } }),
+  prompts: (id: string) => request('get', '/api/sessions/{id}/prompts', { path: { id } }),
+  read: (id: string, server: string, uri: string) =>
+    request('post', '/api/sessions/{id}/resources/read', { path: { id }, body: { server, uri } }),
+  prompt: (id: string, server: string, name: string, values: Record<string, string>) =>
+    request('post', '/api/sessions/{id}/prompts/get', { path: { id }, body: { server, name, arguments: values } }),
+  complete: (id: string, body: components['schemas']['CompleteArgumentRequest']) =>
+    request('post', '/api/sessions/{id}/completions', { path: { id }, body }),
 }

@@ -5,7 +5,7 @@
 import { describeCall, oneLineArguments } from '@/approval/call/describe'
 import { t } from '@/locales'
 import { count, date, dateTime } from '@/locales/format'
-import { inOneLine } from '@/text/oneLine'
+import { inOneLine } from '@/text/shorten'
 import type { components } from '@/wire/rest.generated'
 import type { JsonObject } from '@/wire/types'
 import './texts.en.json'

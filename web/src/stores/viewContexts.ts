@@ -59,3 +59,23 @@ export function letAdd(draft: string, callId: string): void {
 function keyOf(draft: string, callId: string): string {
   return `${draft} ${callId}`
 }
+
+// Text from elsewhere in the page for the message that is being written. Only the person sends it.
+
+type Taker = (words: string) => void
+
+/** Whoever takes text now; the last one that asked. */
+const takers: Taker[] = []
+
+/** Gives text to `taker`, until the answer is called. */
+export function takeText(taker: Taker): () => void {
+  takers.push(taker)
+  return () => void takers.splice(takers.indexOf(taker), 1)
+}
+
+/** Whether somebody took it. */
+export function giveText(words: string): boolean {
+  const taker = takers.at(-1)
+  taker?.(words)
+  return taker !== undefined
+}

@@ -1,7 +1,7 @@
 /** What is known of the file that a call would write, in words. */
 import { t } from '@/locales'
 import { byteSize } from '@/locales/format'
-import { byteCount, shownLineCount } from './foldMiddle'
+import { byteCount, shownLineCount } from './shorten'
 import type { FileFacts } from '@/wire/types'
 
 /** Where it is said: `cue` stands alone, `summary` in a row beside other words. */

@@ -6,7 +6,7 @@ import { useSession } from '@/session/store/session'
 import { addContext, contextsOf, draftKey, dropContext, leaveOut } from '@/stores/viewContexts'
 import type { ViewHost } from './bridge'
 import CallAppView from './CallAppView.vue'
-import { door, type ViewDocument } from './door'
+import { door, type ViewDocument } from './consent'
 import { contextOf, endingOf } from './surroundings'
 
 const bridges = vi.hoisted(() => ({ opened: [] as { host: ViewHost; told: [string, unknown][]; closed: boolean }[] }))

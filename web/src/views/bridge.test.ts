@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { JsonObject } from '@/wire/types'
-import { openBridge, type Bridge, type ViewHost } from './bridge'
-import { contextText, messageText, read, webAddress } from './messages'
+import { contextText, messageText, openBridge, read, webAddress, type Bridge, type ViewHost } from './bridge'
 
 /** The frame, as far as the bridge sees it. */
 class Frame {

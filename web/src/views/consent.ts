@@ -1,5 +1,6 @@
 /** Which hosts a view may reach, by the word of the person: asked for each set of hosts of a server, and forgotten with the page. */
-import type { ViewDocument } from './door'
+import { request } from '@/wire/request'
+import type { components } from '@/wire/rest.generated'
 
 const WAYS = ['connect', 'load', 'frames', 'base'] as const
 
@@ -26,4 +27,13 @@ export function noteAgreed(server: string, view: ViewDocument): void {
 
 function keyOf(server: string, view: ViewDocument): string {
   return JSON.stringify([server, ...reachOf(view).map(({ way, host }) => `${way} ${host}`).sort()])
+}
+
+// Requests the document of a view.
+
+export type ViewDocument = components['schemas']['ViewDocument']
+
+export const door = {
+  readFor: (id: string, callId: string, uri: string) => request('post', '/api/sessions/{id}/views/resources', { path: { id }, body: { callId, uri } }),
+  read: (id: string, server: string, uri: string) => request('post', '/api/sessions/{id}/views', { path: { id }, body: { server, uri } }),
 }

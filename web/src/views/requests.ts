@@ -4,7 +4,7 @@
  */
 import type { Ack, CommandError } from '@/wire/link'
 import type { CallView, JsonObject } from '@/wire/types'
-import { NOT_NOW, WRONG_PARAMS } from './messages'
+import { NOT_NOW, WRONG_PARAMS } from './bridge'
 import { resultOf } from './surroundings'
 
 export type Answer = { result: JsonObject } | { error: { code: number; message: string } }

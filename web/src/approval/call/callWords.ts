@@ -2,9 +2,8 @@
 import { locale, t } from '@/locales'
 import { money } from '@/locales/format'
 import { fileText } from '@/text/fileFacts'
-import { byteCount, shownLineCount } from '@/text/foldMiddle'
+import { byteCount, firstLineOf, inOneLine, shownLineCount } from '@/text/shorten'
 import { visibleHost, visibleText } from '@/text/hiddenCharacters'
-import { firstLineOf, inOneLine } from '@/text/oneLine'
 import type { CallReview, JsonObject, Person, QueueCall, RunsIn } from '@/wire/types'
 import { describeCall, headingKeys, thingOf, type Thing } from './describe'
 

@@ -1,9 +1,12 @@
 import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { goneRules } from '@/rules/door'
+import { i18n } from '@/locales'
+import { door, goneRules } from '@/rules/door'
 import { refused, ruleItem, SESSION, spyOnDoor } from '@/rules/testing'
 import { factsOf } from '@/rules/types'
 import { politeText } from '@/ui/announcer'
+import { RequestError } from '@/wire/request'
+import AllowHost from './AllowHost.vue'
 import RulePanel, { groupsOf, leftoversOf } from './RulePanel.vue'
 
 let panel: VueWrapper
@@ -132,5 +135,39 @@ describe('the groups', () => {
     ])
     expect(factsOf(hosts)).not.toContain('never used')
     expect(factsOf(ruleItem('read', { uses: 0 }))).toContain('never used')
+  })
+})
+
+describe('allowing a host', () => {
+  function show() {
+    return mount(AllowHost, { props: { session: SESSION }, global: { plugins: [i18n] } })
+  }
+
+  beforeEach(() => vi.restoreAllMocks())
+
+  it('lets commands of the session reach a host that is written down', async () => {
+    const give = vi.spyOn(door, 'give').mockResolvedValue({} as never)
+    const shown = show()
+    const input = shown.get('input')
+    expect(shown.get('label').attributes('for')).toBe(input.attributes('id'))
+    await shown.get('form').trigger('submit')
+    expect(give).not.toHaveBeenCalled()
+    await input.setValue(' pypi.org ')
+    await shown.get('form').trigger('submit')
+    await flushPromises()
+    expect(give).toHaveBeenCalledWith({ effect: 'allow', scope: 'session', session: SESSION, network: ['pypi.org'] })
+    expect(shown.emitted('given')).toHaveLength(1)
+    expect((input.element as HTMLInputElement).value).toBe('')
+  })
+
+  it('says what is wrong and keeps what was written', async () => {
+    vi.spyOn(door, 'give').mockRejectedValue(new RequestError(400, { detail: '`*`: it is too wide' } as never))
+    const shown = show()
+    await shown.get('input').setValue('*')
+    await shown.get('form').trigger('submit')
+    await flushPromises()
+    expect(shown.get('[role=alert]').text()).toContain('too wide')
+    expect((shown.get('input').element as HTMLInputElement).value).toBe('*')
+    expect(shown.get('input').attributes('aria-describedby')).toBe(shown.get('[role=alert]').attributes('id'))
   })
 })

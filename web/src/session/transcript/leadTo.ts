@@ -1,6 +1,6 @@
 /** Leads to a place of the transcript that is wished for: reads it, draws it, and brings it into view. Loaded with the first wish. */
 import { nextTick, watch, type Ref } from 'vue'
-import { loadMarkdown } from '@/markdown/engine'
+import { loadMarkdown } from '@/markdown/blocks'
 import type { Row } from '@/session/conversation/rows'
 import type { useSession } from '@/session/store/session'
 import type { Seq } from '@/wire/types'

@@ -1,5 +1,7 @@
 /** A stored entry that is being changed: what to send of it, and what stands in the way. Pure. */
-import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
+import { RequestError } from '@/wire/request'
+import { rest } from '@/wire/rest'
+import type { ServerConfig, ServerItem, ServerPatch } from '@/wire/restTypes'
 import { MASK, PLACES, type Draft, type Place } from './secrets'
 
 type Map = Record<string, string>
@@ -144,4 +146,180 @@ function isSame(one: Value, other: Value): boolean {
 function sorted(value: Value): string {
   const isMap = typeof value === 'object' && !Array.isArray(value)
   return JSON.stringify(isMap ? Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)) : value) ?? ''
+}
+
+// Conflicts with what somebody else changed in an entry meanwhile; pure.
+
+/** Where an entry's values go: who trusts it, or types a value for it, has looked at these. */
+const WHERE = ['transport', 'url', 'command', 'args', 'cwd', 'containerImage']
+
+export interface Conflict {
+  field: keyof ServerConfig
+  /** In a map: the name whose value is meant. */
+  name?: string
+  /** Whether it was changed here too; if not, the fields show it as it is now. */
+  isOurs: boolean
+}
+
+type Values = Record<string, string | null> | null | undefined
+
+/**
+ * What has to be looked at before the change is sent: what both changed, and not to the same, and where the values
+ * go. What a mask hides looks the same before and after.
+ */
+export function conflictsOf(base: ServerConfig, patch: ServerPatch, now: ServerConfig): Conflict[] {
+  const theirs = patchOf(base, now)
+  return (Object.keys(theirs) as (keyof ServerConfig)[]).flatMap((field): Conflict[] => {
+    if (isPlace(field)) return names(patch[field], theirs[field]).map((name) => ({ field, name, isOurs: true }))
+    const isOurs = Object.hasOwn(patch, field)
+    if (isOurs) return JSON.stringify(patch[field]) === JSON.stringify(theirs[field]) ? [] : [{ field, isOurs }]
+    return WHERE.includes(field) ? [{ field, isOurs }] : []
+  })
+}
+
+/** The entry as it is now, with the change on top. */
+export function rebase(now: ServerConfig, patch: ServerPatch): ServerConfig {
+  const changed = Object.entries(patch).map(([field, change]) => {
+    const isNamed = change !== null && isPlace(field)
+    return [field, isNamed ? withoutNull({ ...now[field], ...(change as object) }) : change]
+  })
+  return withoutNull({ ...now, ...Object.fromEntries(changed) })
+}
+
+/** The names that both changed, and not to the same value. */
+function names(ours: Values, theirs: Values): string[] {
+  return Object.keys(theirs ?? {}).filter((name) => Object.hasOwn(ours ?? {}, name) && ours?.[name] !== theirs?.[name])
+}
+
+function withoutNull(values: object): object {
+  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null))
+}
+
+// Saves a changed entry: first the entry, then its secrets, so that no secret goes to the old place.
+
+/** Where it stopped. What was done until then is in `Saved`. */
+type Step = 'entry' | 'secrets'
+
+export interface Saved {
+  /** The entry as the server has it now; `null` while it is the old one. */
+  item: ServerItem | null
+  /** Secrets that had to go before the change, and whose new value is not stored yet. */
+  removed: string[]
+  /** Secrets that were stored. */
+  stored: string[]
+}
+
+export class SaveFailed extends Error {
+  constructor(
+    readonly step: Step,
+    readonly saved: Saved,
+    readonly reason: unknown,
+  ) {
+    super('not saved')
+  }
+}
+
+/** Somebody else changed what has to be looked at first: nothing was sent. */
+export class EditConflict extends Error {
+  constructor(
+    readonly item: ServerItem,
+    readonly conflicts: Conflict[],
+  ) {
+    super('changed meanwhile')
+  }
+}
+
+interface Change {
+  /** The entry that the change was made of. */
+  base: ServerConfig
+  patch: ServerPatch
+  typed: Record<string, string>
+  leaving: string[]
+}
+
+/** Rejects with `SaveFailed` only. */
+export async function saveEntry(name: string, { base, patch, typed, leaving }: Change): Promise<Saved> {
+  const saved: Saved = { item: null, removed: [], stored: [] }
+  let step: Step = 'entry'
+  try {
+    await look()
+    if (Object.keys(patch).length > 0) saved.item = await change()
+    step = 'secrets'
+    for (const [secret, value] of Object.entries(typed)) {
+      await rest.setServerSecret(name, secret, value)
+      saved.stored.push(secret)
+      saved.removed = saved.removed.filter((other) => other !== secret)
+    }
+    return saved
+  } catch (error) {
+    throw new SaveFailed(step, saved, error)
+  }
+
+  /** The server takes whatever comes last. What comes between this look and the change is still told afterwards. */
+  async function look() {
+    const now = await rest.server(name)
+    // Who may no longer see it hears that from the change itself.
+    const found = now.config ? conflictsOf(base, patch, now.config) : []
+    if (found.length > 0) throw new EditConflict(now, found)
+  }
+
+  /** A refusal that names nothing but secrets is about values that go along: those that came again take their place. */
+  async function change(): Promise<ServerItem> {
+    try {
+      return await rest.changeServer(name, patch)
+    } catch (error) {
+      const inTheWay = error instanceof RequestError ? givenAgain(error.fields, typed, leaving) : null
+      if (!inTheWay) throw error
+      for (const secret of inTheWay) {
+        await rest.deleteServerSecret(name, secret)
+        saved.removed.push(secret)
+      }
+      return rest.changeServer(name, patch)
+    }
+  }
+}
+
+// Settings that are written one a line, and back.
+
+/** `NAME<separator>value` a line; lines without the separator are problems, not lost. */
+export function pairs(text: string, separator: '=' | ':'): { pairs: Record<string, string>; wrong: string[] } {
+  const found: Record<string, string> = {}
+  const wrong: string[] = []
+  for (const line of lines(text)) {
+    const at = line.indexOf(separator)
+    if (at <= 0) wrong.push(line)
+    else found[line.slice(0, at).trim()] = separator === ':' ? line.slice(at + 1).trim() : line.slice(at + 1)
+  }
+  return { pairs: found, wrong }
+}
+
+export function fromPairs(values: Record<string, string> | undefined, separator: '=' | ':'): string {
+  const glue = separator === ':' ? ': ' : '='
+  return Object.entries(values ?? {})
+    .map(([name, value]) => `${name}${glue}${value}`)
+    .join('\n')
+}
+
+/** Lines that say something. */
+export function lines(text: string): string[] {
+  return text.split('\n').filter((line) => line.trim() !== '')
+}
+
+/** Arguments one a line; one that a line cannot hold (empty, several lines) stands in double quotes, as in JSON. */
+export function fromWords(words: string[] | undefined): string {
+  return (words ?? []).map((word) => (word.trim() === '' || /[\n\r]/.test(word) || quoted(word) !== null ? JSON.stringify(word) : word)).join('\n')
+}
+
+export function toWords(text: string): string[] {
+  return lines(text).map((line) => quoted(line) ?? line)
+}
+
+function quoted(line: string): string | null {
+  if (!line.startsWith('"')) return null
+  try {
+    const value: unknown = JSON.parse(line)
+    return typeof value === 'string' ? value : null
+  } catch {
+    return null
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { ServerConfig } from '@/wire/restTypes'
-import { changedByOthers, givenAgain, looseLines, patchOf, placed, strayMasks, withTransport } from './entryPatch'
+import type { ServerConfig, ServerPatch } from '@/wire/restTypes'
+import { changedByOthers, conflictsOf, fromPairs, fromWords, givenAgain, lines, looseLines, pairs, patchOf, placed, rebase, strayMasks, toWords, withTransport } from './entry'
 
 const STORED: ServerConfig = {
   enabled: true,
@@ -104,5 +104,72 @@ describe('what stands in the way', () => {
     expect(givenAgain(of('secrets.A', 'secrets.B'), { A: 'new', B: '' }, [])).toBeNull()
     expect(givenAgain(of('secrets.A', 'env.LANG'), { A: 'new' }, [])).toBeNull()
     expect(givenAgain([], {}, [])).toBeNull()
+  })
+})
+
+describe('conflicts', () => {
+  const BASE: ServerConfig = { command: 'tracker', args: ['--serve'], env: { LANG: '••••', MODE: '••••' }, timeout: 5 }
+
+  describe('what somebody else did meanwhile', () => {
+    const check = (patch: ServerPatch, theirs: Partial<ServerConfig>, expected: string[]) =>
+      expect(
+        conflictsOf(BASE, patch, { ...BASE, ...theirs }).map(({ field, name = '', isOurs }) => `${field} ${name} ${isOurs ? 'both' : 'theirs'}`),
+      ).toEqual(expected)
+
+    it('clashes where both changed the same, and not to the same', () => {
+      check({ timeout: 9 }, {}, [])
+      check({ timeout: 9 }, { timeout: 7 }, ['timeout  both'])
+      check({ timeout: 7 }, { timeout: 7 }, [])
+      check({ timeout: null }, { timeout: undefined }, [])
+      check({ args: null }, { args: ['--theirs'] }, ['args  both'])
+      check({ args: ['--theirs'] }, { args: ['--theirs'] }, [])
+    })
+
+    it('clashes by single names in maps', () => {
+      check({ env: { LANG: 'C' } }, { env: { LANG: '••••', MODE: '••••', MORE: '••••' } }, [])
+      check({ env: { LANG: 'C' } }, { env: { MODE: '••••' } }, ['env LANG both'])
+      check({ env: { LANG: null } }, { env: { MODE: '••••' } }, [])
+      check({ env: { MORE: 'mine' } }, { env: { ...BASE.env, MORE: '••••' } }, ['env MORE both'])
+      check({ env: null }, { env: { MODE: '••••' } }, [])
+    })
+
+    it('is looked at wherever values go, and nowhere else', () => {
+      check({}, { timeout: 7, trusted: true }, [])
+      check({}, { command: 'another', args: [] }, ['command  theirs', 'args  theirs'])
+      check({ command: 'mine' }, { command: 'theirs', cwd: '/workspace' }, ['command  both', 'cwd  theirs'])
+    })
+  })
+
+  describe('a change on top of it', () => {
+    it('keeps what only they changed', () => {
+      const now = { ...BASE, timeout: 9, env: { LANG: '••••', MORE: '••••' } }
+      expect(rebase(now, { args: null, command: 'mine', env: { LANG: null, MODE: 'fast' } })).toEqual({
+        command: 'mine',
+        timeout: 9,
+        env: { MORE: '••••', MODE: 'fast' },
+      })
+      expect(rebase(now, { env: null, headers: { A: '1' } })).toEqual({ ...BASE, timeout: 9, env: undefined, headers: { A: '1' } })
+      expect(rebase(now, {})).toEqual(now)
+    })
+  })
+})
+
+describe('lines of a field', () => {
+  it('reads what it writes', () => {
+    const env = { A: '1=2', B: ' x ' }
+    expect(pairs(fromPairs(env, '='), '=')).toEqual({ pairs: env, wrong: [] })
+    const headers = { Authorization: 'Bearer ${secret:T}' }
+    expect(pairs(fromPairs(headers, ':'), ':')).toEqual({ pairs: headers, wrong: [] })
+  })
+
+  it('names the lines that are not understood', () => {
+    expect(pairs('A=1\nnothing\n\n=x', '=')).toEqual({ pairs: { A: '1' }, wrong: ['nothing', '=x'] })
+    expect(lines('a\n \n b')).toEqual(['a', ' b'])
+  })
+
+  it('writes any argument in one line, and reads the same', () => {
+    const words = ['-c', 'print(1)\nprint(2)', '', ' ', '"quoted"', '"half', "it's", 'a "b"', 'a\r\nb']
+    expect(toWords(fromWords(words))).toEqual(words)
+    expect(fromWords(['-c', 'a\nb', 'plain'])).toBe('-c\n"a\\nb"\nplain')
   })
 })

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { wayBack } from './wayBack'
+import { wayBack } from './SignInPage.vue'
 
 beforeEach(() => {
   document.head.innerHTML = '<base href="/sepal/">'

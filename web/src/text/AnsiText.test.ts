@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readAnsi } from './ansi'
+import { readAnsi } from './AnsiText.vue'
 
 describe('readAnsi', () => {
   const ESC = '\u001b['
