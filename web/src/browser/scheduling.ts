@@ -2,7 +2,7 @@
  * The start of a page in small tasks: a slow phone paints between them, and hears the person. Once a part has been
  * mounted it is there, and is mounted again at once.
  */
-import { defineAsyncComponent, onScopeDispose, shallowRef, watch, type Component, type Ref } from 'vue'
+import { defineAsyncComponent, onBeforeUnmount, onScopeDispose, shallowRef, watch, type Component, type Ref } from 'vue'
 
 /** Not in every browser yet. */
 interface Scheduler {
@@ -33,4 +33,19 @@ export function aTaskLater<T>(source: () => T): Readonly<Ref<T>> {
   })
   onScopeDispose(() => (isGone = true))
   return value
+}
+
+// Timers that end with the component that asked for them.
+
+/** Acts later, unless what asked for it is gone by then. */
+export function useTimeouts(): (ms: number, act: () => void) => void {
+  const timers = new Set<ReturnType<typeof setTimeout>>()
+  onBeforeUnmount(() => timers.forEach(clearTimeout))
+  return (ms, act) => {
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      act()
+    }, ms)
+    timers.add(timer)
+  }
 }

@@ -3,7 +3,7 @@ import { ref, watch, type Ref } from 'vue'
 import { needsItsOwnLook } from '@/approval/call/cues'
 import type { useCardStates } from '@/approval/card/cardStates'
 import type { InputGuard } from '@/browser/inputGuard'
-import { useTimeouts } from '@/browser/timeouts'
+import { useTimeouts } from '@/browser/scheduling'
 import type { ShownCall } from '@/gestures/door'
 import type { DecideAll, Decision, QueueCall, Settlement } from '@/wire/types'
 

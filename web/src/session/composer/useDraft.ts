@@ -2,7 +2,7 @@
 import { computed, ref, watch } from 'vue'
 import { recall, remember } from '@/browser/storage'
 import { i18n } from '@/locales'
-import { reasonOf } from '@/session/store/commandFailure'
+import { reasonOf } from '@/session/store/commands'
 import { useSession } from '@/session/store/session'
 import { addContext, contextsOf, draftKey, dropContext } from '@/stores/viewContexts'
 import { announce } from '@/ui/announcer'

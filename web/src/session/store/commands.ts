@@ -1,11 +1,12 @@
 /** What a person asks of the open session, and what is said when it did not happen. */
 import { shallowRef } from 'vue'
+import { i18n } from '@/locales'
+import { count } from '@/locales/format'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
-import { refused, type Ack, type SessionLink } from '@/wire/link'
+import { refused, type Ack, type CommandError, type SessionLink } from '@/wire/link'
 import { RequestError } from '@/wire/request'
 import type { DecideAll, Decision, JsonObject, Settlement } from '@/wire/types'
-import type { Action } from './commandFailure'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 export function sessionCommands(state: SessionState, connection: Connection) {
@@ -159,4 +160,32 @@ function useDecisions() {
 function withoutCall(payload: JsonObject, callId: string): JsonObject | null {
   const callIds = (payload.callIds as string[]).filter((other) => other !== callId)
   return callIds.length === 0 ? null : { ...payload, callIds }
+}
+
+// The words for a failed command; every part of the page uses them.
+
+type Action = 'decide' | 'settle' | 'stop' | 'stopCall' | 'withdraw' | 'retry' | 'rename' | 'older' | 'choose' | 'reset' | 'fork' | 'left'
+
+export interface Failure {
+  action: Action
+  error: CommandError
+  /** The title of the session that was left; only for `left`. */
+  title?: string
+}
+
+/** The server's limit of a message or a reason, in bytes. */
+export const MAX_TEXT_BYTES = 256 * 1024
+
+export function failureWords({ action, error, title }: Failure): string {
+  const { t, te } = i18n.global
+  const decision = `decision.${error.code}`
+  if (action === 'decide') return te(decision) ? t(decision) : t('decision.other', { reason: reasonOf(error) })
+  return t(`told.${action}`, { reason: reasonOf(error), title: title ?? t('session.untitled') })
+}
+
+/** Ours for what the page answered itself, else the server's own words. */
+export function reasonOf({ code, message }: CommandError): string {
+  const { t, te } = i18n.global
+  const key = `because.${code}`
+  return te(key) ? t(key, { most: count(MAX_TEXT_BYTES) }) : message
 }

@@ -6,7 +6,7 @@ import { frameBytesOf, refused, type CommandError } from '@/wire/link'
 import { RequestError } from '@/wire/request'
 import type { Attachment } from '@/wire/types'
 import { upload, type UploadWatch } from '@/wire/upload'
-import { MAX_TEXT_BYTES } from './commandFailure'
+import { MAX_TEXT_BYTES } from './commands'
 import { noteSaved, type Connection, type SessionState } from './state'
 
 export interface Unsent {

@@ -6,7 +6,7 @@ import { rest } from '@/wire/rest'
 import type { Me } from '@/wire/restTypes'
 import { newest, no, settled, sockets, systemReady } from '@/wire/testing'
 import type { RunningTurn, StoredEvent, SystemReady } from '@/wire/types'
-import { failureWords } from './commandFailure'
+import { failureWords } from './commands'
 import { useSession } from './session'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())

@@ -3,7 +3,7 @@ import { computed, ref, shallowRef } from 'vue'
 import { EMPTY } from '@/session/conversation/conversation'
 import type { LinkState, SessionLink } from '@/wire/link'
 import type { CallProgress, ElicitationItem, QueueCall, ResourceSource, SessionUsage, SystemReady } from '@/wire/types'
-import type { Failure } from './commandFailure'
+import type { Failure } from './commands'
 import type { Unsent } from './outbox'
 
 export interface Trouble {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { queueCall } from '@/approval/testing'
 import type { StoredEvent } from '@/wire/types'
-import { withEvents, withGroup, type WaitingGroup } from './waitingGroups'
+import { withEvents, withGroup, type WaitingGroup } from './useInbox'
 
 const group = (sessionId: string, since: string, seq = 1): WaitingGroup => ({ sessionId, title: null, since, calls: [], asked: [], seq, isGone: false })
 const ids = (groups: WaitingGroup[]) => groups.map(({ sessionId }) => sessionId).join('')
