@@ -3,12 +3,13 @@ import { fileURLToPath } from 'node:url'
 import ui from '@nuxt/ui/vite'
 import vue from '@vitejs/plugin-vue'
 import { defineConfig, type Plugin } from 'vitest/config'
+import { parseTexts, type Texts } from './scripts/texts.ts'
 
 /** The two faces of the first paint; the bold ones may come a moment later. */
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify)\/|web\/src\/(styles|locales|browser\/(?!frameBuffer|inputGuard|focusRestore|timeouts)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!frameBuffer|inputGuard|focusRestore|timeouts)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
 /** What a session needs before its first word can be read. */
 const SESSION = /web\/src\/(session\/|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 
@@ -62,17 +63,21 @@ function startAfterPaint(): Plugin {
   }
 }
 
-/** Texts that are loaded with the component that shows them: every `*.en.json` but the first one, `locales/en.json`. */
-const LATER_TEXTS = /\/(?!locales\/en\.json)[\w-]+\/[\w.]*\ben\.json$/
+/** The texts of every page, and those that are loaded with the component that shows them. */
+const TEXTS = /\/(?:locales\/en|[\w-]+\.en)\.json$/
 
-/** Makes `import './texts.en.json'` add the texts of that file to those of the page, with the chunk that imports it. */
-function laterTexts(): Plugin {
+/**
+ * Parses the ICU messages of texts. `import './texts.en.json'` adds the texts of that file to those of the page, with
+ * the chunk that imports it.
+ */
+function texts(): Plugin {
   return {
-    name: 'sepal:later-texts',
+    name: 'sepal:texts',
     transform(_code, id) {
-      if (!LATER_TEXTS.test(id)) return null
-      const texts = JSON.stringify(JSON.parse(readFileSync(id, 'utf8')))
-      return { code: `import { addTexts } from '@/locales'\naddTexts(${texts})`, map: null, moduleSideEffects: true }
+      if (!TEXTS.test(id)) return null
+      const parsed = JSON.stringify(parseTexts(JSON.parse(readFileSync(id, 'utf8')) as Texts))
+      if (id.endsWith('/locales/en.json')) return { code: `export default ${parsed}`, map: null }
+      return { code: `import { addTexts } from '@/locales'\naddTexts(${parsed})`, map: null, moduleSideEffects: true }
     },
   }
 }
@@ -99,7 +104,7 @@ export default defineConfig({
         textarea: { defaultVariants: { color: 'neutral' } },
       },
     }),
-    laterTexts(),
+    texts(),
     preloadFonts(),
     startAfterPaint(),
   ],
@@ -108,7 +113,8 @@ export default defineConfig({
       // Ours draws what is in the bundle and nothing else.
       '@iconify/vue': fileURLToPath(new URL('./src/ui/iconify.ts', import.meta.url)),
       '@': fileURLToPath(new URL('./src', import.meta.url)),
-      // Our messages are compiled by locales/icu.ts; vue-i18n's own compiler is not shipped.
+      // Messages are parsed by scripts/texts.ts: neither the parser of FormatJS nor vue-i18n's compiler is shipped.
+      ...(process.env['VITEST'] ? {} : { '@formatjs/icu-messageformat-parser': '@formatjs/icu-messageformat-parser/no-parser.js' }),
       'vue-i18n': 'vue-i18n/dist/vue-i18n.runtime.esm-bundler.js',
     },
   },

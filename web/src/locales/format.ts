@@ -1,6 +1,6 @@
 /** Numbers, money and times as people read them. Everything goes through `Intl`. */
 import { locale, t } from '.'
-import { perLocale } from './perLocale'
+import { perLocale } from './messages'
 
 const counts = perLocale((locale) => new Intl.NumberFormat(locale))
 const clocks = perLocale((locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }))

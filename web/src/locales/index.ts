@@ -1,23 +1,20 @@
-/** One place that knows which languages there are and how a message becomes text. */
-import { createI18n, type MessageContext, type MessageFunction } from 'vue-i18n'
-import { compile } from './icu'
+/** The languages of the page, and the texts by their keys. */
+import { createI18n } from 'vue-i18n'
 import en from './en.json'
+import { messagesOf } from './messages'
 
 export const i18n = createI18n({
   legacy: false,
   locale: 'en',
   fallbackLocale: 'en',
-  messages: { en },
-  messageCompiler: (message, { locale }): MessageFunction<string> => {
-    if (typeof message !== 'string') throw new Error('messages are plain text')
-    const format = compile(message, locale)
-    return (context: MessageContext<string>) => format((name) => context.named(name))
-  },
+  messages: { en: messagesOf(en, 'en') as unknown as typeof en },
+  // Messages with arguments are functions; what is left is plain text.
+  messageCompiler: (text) => () => String(text),
 })
 
 /** Adds texts that are loaded later; `vite.config.ts` makes the import of a `*.en.json` call it. */
-export function addTexts(texts: Record<string, unknown>): void {
-  i18n.global.mergeLocaleMessage('en', texts)
+export function addTexts(texts: object): void {
+  i18n.global.mergeLocaleMessage('en', messagesOf(texts, 'en'))
 }
 
 /** For text outside of components. */

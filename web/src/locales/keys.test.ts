@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { expect, it } from 'vitest'
-import en from './en.json'
-import { readTextFiles } from './testing'
+import { readFirstTexts, readLaterTexts } from './testing'
 
 /** Texts that are loaded with what says them, by the file that holds them. */
-const laterFiles = readTextFiles()
+const en = readFirstTexts()
+const laterFiles = readLaterTexts()
 const laterTexts = Object.values(laterFiles)
 
 /** Keys that the code puts together from a state, as `failure.${code}`. */

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import en from './en.json'
-import { compile } from './icu'
-import { readTextFiles } from './testing'
+import { parseMessage, parseTexts } from '../../scripts/texts'
+import { formatMessage } from './messages'
+import { readFirstTexts, readLaterTexts } from './testing'
 
 function check(message: string, values: Record<string, unknown>, expected: string) {
-  expect(compile(message, 'en')((name) => values[name])).toBe(expected)
+  expect(formatMessage(parseMessage(message), 'en', (name) => values[name])).toBe(expected)
 }
 
 describe('icu messages', () => {
@@ -16,14 +16,11 @@ describe('icu messages', () => {
   it('prefers an exact number', () => check('{n, plural, =0 {none} other {#}}', { n: 0 }, 'none'))
   it('selects', () => check('{k, select, a {A} other {B}}', { k: 'a' }, 'A'))
   it('nests', () => check('{n, plural, other {# in {where}}}', { n: 2, where: 'x' }, '2 in x'))
-  it('refuses an open choice', () => expect(() => compile('{n, plural, one {x}}', 'en')).toThrow('other'))
-  it('refuses a stray brace', () => expect(() => compile('a } b', 'en')).toThrow('closing brace'))
+  it('refuses an open choice', () => expect(() => parseMessage('{n, plural, one {x}}')).toThrow('OTHER'))
+  it('refuses a stray brace', () => expect(() => parseMessage('a } b')).toThrow('CLOSING_BRACE'))
 
   it('compiles every English text', () => {
-    const walk = (node: unknown): void => {
-      if (typeof node === 'string') compile(node, 'en')
-      else Object.values(node as object).forEach(walk)
-    }
-    walk([en, readTextFiles()])
+    parseTexts(readFirstTexts())
+    parseTexts(readLaterTexts())
   })
 })
