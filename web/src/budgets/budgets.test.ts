@@ -9,7 +9,7 @@ import { rest } from '@/wire/rest'
 import type { BudgetItem } from '@/wire/restTypes'
 import BudgetNear from './BudgetNear.vue'
 import BudgetRaise from './BudgetRaise.vue'
-import { dollarsOf, leftWords, nameOf, shareOf, tightestOf } from './words'
+import { dollarsOf, leftWords, nameOf, shareOf, tightestOf } from './budgets'
 
 beforeEach(() => setActivePinia(createPinia()))
 

@@ -4,9 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { MAX_ROWS, parseTable } from './CsvTable.vue'
 import type { FileItem } from './door'
 import { hexOf, kindOf, textOf } from './FilePreview.vue'
-import FileTree from './FileTree.vue'
+import FileTree, { type Line } from './FileTree.vue'
 import './texts.en.json'
-import type { Line } from './useTree'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 

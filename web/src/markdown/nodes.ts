@@ -1,8 +1,7 @@
 /** Turns tokens into Vue nodes. Whatever is not named here is drawn as text, so this file is the allow-list. */
-import { h, type VNode, type VNodeArrayChildren } from 'vue'
+import { defineComponent, h, onMounted, shallowRef, type Component, type VNode, type VNodeArrayChildren } from 'vue'
 import { t } from '@/locales'
 import CodeBlock from './CodeBlock.vue'
-import LazyDiagram from './LazyDiagram'
 import FootnoteMark from './FootnoteMark.vue'
 import FootnoteText from './FootnoteText.vue'
 import MathFormula from './MathFormula.vue'
@@ -217,3 +216,20 @@ function saysItsHost(text: string, href: string): boolean {
   const shown = text.replace(/^https?:\/\//i, '')
   return shown === url.host || ['/', '?', '#'].some((next) => shown.startsWith(`${url.host}${next}`))
 }
+
+/** The component of diagrams, once it is loaded. */
+const diagram = shallowRef<Component | null>(null)
+
+/** A diagram, whose program is loaded with the first one; its source until then. */
+const LazyDiagram = defineComponent({
+  props: { source: { type: String, required: true }, isWhole: { type: Boolean, required: true } },
+  setup(props, { slots }) {
+    onMounted(async () => {
+      diagram.value ??= await import('./DiagramBlock.vue').then(
+        (module) => module.default,
+        () => null,
+      )
+    })
+    return () => (diagram.value === null ? slots.default?.() : h(diagram.value, { ...props }, slots))
+  },
+})

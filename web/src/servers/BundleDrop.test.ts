@@ -3,7 +3,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { i18n } from '@/locales'
 import { RequestError } from '@/wire/request'
 import BundleDrop from './BundleDrop.vue'
-import { bundles, type Bundle, type BundleValue } from './bundles'
+import { bundles, type Bundle, type BundleValue } from './packages'
 
 const value = (key: string, more: Partial<BundleValue> = {}): BundleValue => ({
   key, title: key, description: '', kind: 'string', isRequired: false, isSecret: false, isRepeated: false, ...more,

@@ -1,7 +1,7 @@
 /** What a person who cannot see the page is told: whole sentences, once each. */
 import { watch } from 'vue'
 import { t } from '@/locales'
-import { turnFailureWords } from '@/session/entries/turnFailure'
+import { turnFailureWords } from '@/session/entries/EntryNote.vue'
 import type { useSession } from '@/session/store/session'
 import { reading } from '@/stores/appearance'
 import { alertAloud, announce } from '@/ui/announcer'

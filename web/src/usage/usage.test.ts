@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { UsageItem } from '@/wire/restTypes'
 import { eachDay, filtersOf, queryOf, requestOf } from './filters'
-import { costByModel, tokensByPart } from './series'
+import { costByModel, tokensByPart } from './UsageChart.vue'
 
 const NOW = new Date('2026-11-25T23:30:00Z')
 const read = (query: Record<string, string>) => filtersOf(query, NOW)

@@ -1,6 +1,7 @@
 /** Says in a verb and an object what a call would do, from its name and arguments only. */
+import type { GlyphState } from '@/ui/StateGlyph.vue'
 import { asObject } from '@/wire/json'
-import type { JsonObject } from '@/wire/types'
+import type { CallStatus, CallView, JsonObject } from '@/wire/types'
 
 export type Verb = 'write' | 'edit' | 'delete' | 'move' | 'read' | 'list' | 'listAll' | 'run' | 'named'
 
@@ -206,4 +207,26 @@ function replacementOf(object: JsonObject): { keys: readonly [string, string]; r
     if (typeof before === 'string' && typeof after === 'string') return { keys, replacement: { before, after } }
   }
   return null
+}
+
+// The drawing for each state of a call.
+
+const GLYPHS: Readonly<Record<CallStatus, GlyphState>> = {
+  pending: 'waits',
+  approved: 'approved',
+  rejected: 'refused',
+  executing: 'running',
+  completed: 'done',
+  failed: 'failed',
+  cancelled: 'stopped',
+  unknown: 'unknown',
+}
+
+/** The code of a command that ran to its end and says that it did not go well; null for everything else. */
+export function exitCodeOf({ status, exitCode }: Pick<CallView, 'status' | 'exitCode'>): number | null {
+  return status === 'completed' && exitCode !== undefined && exitCode !== 0 ? exitCode : null
+}
+
+export function glyphOf(status: CallStatus): GlyphState {
+  return GLYPHS[status]
 }

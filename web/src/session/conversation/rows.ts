@@ -1,5 +1,5 @@
 /** Entries as the transcript lays them out: calls stand together, and a long run of finished ones folds. */
-import { exitCodeOf } from '@/approval/call/callStatus'
+import { exitCodeOf } from '@/approval/call/describe'
 import type { CallStatus } from '@/wire/types'
 import type { CallEntry, Entry, Running, SaidEntry } from './conversation'
 

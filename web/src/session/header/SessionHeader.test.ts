@@ -14,7 +14,7 @@ import CompactionChoice from './CompactionChoice.vue'
 import { contextParts } from './ContextParts.vue'
 import FreshContext from './FreshContext.vue'
 import SessionHeader from './SessionHeader.vue'
-import { contextShare, contextTitle, contextWords, costWords } from './usageWords'
+import { contextShare, contextTitle, contextWords, costWords } from './ContextGauge.vue'
 import WindowChoice from './WindowChoice.vue'
 
 vi.mock('socket.io-client', async () => (await import('@/wire/testing')).fakeIo())
