@@ -1,5 +1,5 @@
 //! Makes text safe to judge by eye: invisible characters and look-alikes become escapes. The page renders
-//! calls by the same rules (`web/src/approval/visible.ts`), but this module also escapes emoji joiners and
+//! calls by the same rules (`web/src/text/hiddenCharacters.ts`), but this module also escapes emoji joiners and
 //! the characters of host names one by one, because the client's font is unknown.
 
 use unicode_general_category::{GeneralCategory, get_general_category};
