@@ -56,5 +56,5 @@ it('has the texts of a file loaded with it', () => {
   expect(missing).toEqual([])
 })
 
-/** Their keys are made of states in src/approval and src/glyph. */
+/** Their keys are made of states in src/approval and src/ui. */
 const FOREIGN_AREAS = new Set(['approval', 'glyph', 'call', 'tray', 'markdown'])
