@@ -14,7 +14,8 @@ export interface Filled {
 
 export interface Answers {
   values: Record<string, string>
-  network: string[]
+  /** Without it, the hosts of the replaced bundle stay. */
+  network?: string[]
 }
 
 export const bundles = {
