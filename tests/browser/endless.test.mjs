@@ -1,6 +1,6 @@
 /** A session of 10,000 entries opens at its end, and the page never holds more than a window of it. */
 import assert from 'node:assert/strict'
-import { exportedSession } from './support/exported.mjs'
+import { importSession } from './support/exported.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
 import { until } from './support/until.mjs'
 
@@ -30,11 +30,7 @@ function watchHeld(page) {
 }
 
 story('a session of 10,000 entries opens at its end and is walked without being held', {}, async ({ app, context, page, session }) => {
-  const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
-  const headers = { 'X-CSRF-Token': csrfToken, 'Content-Type': 'application/octet-stream' }
-  const taken = await context.request.post(`${app.url}/api/sessions/import`, { data: exportedSession(TURNS, (turn) => (turn === RARE_TURN ? ` about a ${RARE}` : '')), headers, timeout: 60_000 })
-  assert.equal(taken.status(), 200, await taken.text())
-  const [{ sessionId }] = (await taken.json()).imported
+  const sessionId = await importSession(app, context, TURNS, (turn) => (turn === RARE_TURN ? ` about a ${RARE}` : ''))
   const path = `/s/${sessionId}`
   await page.reload()
   await session.isReady()

@@ -1,13 +1,11 @@
 /** A long session opens at its end, which is drawn before what is above it. `./run bench page` times it. */
 import assert from 'node:assert/strict'
-import { after } from 'node:test'
-import { ModelStandIn } from './support/model.mjs'
+import { importSession } from './support/exported.mjs'
 import { SessionView } from './support/session.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
 import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
-after(() => model.close())
 
 const TURNS = 150
 /** Rows that are drawn at most. */
@@ -17,19 +15,10 @@ const FIRST_DRAWN = 12
 const MOST_AT_ONCE = 48
 /** How far back the page goes by itself: what the server sends with an opening. */
 const FIRST_BACK = 40
-const ANSWER = 'Read **three** files, see `a.txt`.\n\n- one\n- two\n\n```js\nconst a = 1\n```\n\nAnd a [link](https://docs.example).'
 
-const model = await ModelStandIn.start()
-
-story('a session of 300 messages opens at its end, and is drawn in steps', { env: model.env }, async ({ app, page, session }) => {
-  for (let turn = 1; turn <= TURNS; turn++) {
-    model.willSay(`${ANSWER}\n\nAnswer ${turn}.`)
-    await session.say(`Question ${turn}`)
-    await session.log.getByText(`Answer ${turn}.`, { exact: true }).waitFor()
-    await session.stopButton.waitFor({ state: 'hidden' })
-  }
-  const path = new URL(page.url()).pathname
-  await page.goto(`${app.url}/s/new`)
+story('a session of 300 messages opens at its end, and is drawn in steps', {}, async ({ app, context, page }) => {
+  const path = `/s/${await importSession(app, context, TURNS)}`
+  await page.reload()
   await new SessionView(page).isReady()
   // The list of sessions comes by a request of its own.
   await page.locator(`nav a[href$="${path}"]`).waitFor()

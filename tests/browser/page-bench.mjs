@@ -2,7 +2,7 @@
  * Times the page on this machine: how long sessions open, and how the page follows a fast model on a slow processor.
  * A fixed piece of work is timed in the same page, and the bounds grow with it. Fails where a bound does not hold.
  */
-import { exportedSession } from './support/exported.mjs'
+import { importSession } from './support/exported.mjs'
 import { Gateway } from './support/gateway.mjs'
 import { ModelStandIn } from './support/model.mjs'
 import { slowness } from './support/pace.mjs'
@@ -38,10 +38,7 @@ try {
 }
 
 async function open(context, page, turns) {
-  const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
-  const headers = { 'X-CSRF-Token': csrfToken, 'Content-Type': 'application/octet-stream' }
-  const taken = await context.request.post(`${app.url}/api/sessions/import`, { data: exportedSession(turns), headers, timeout: 60_000 })
-  const [{ sessionId }] = (await taken.json()).imported
+  const sessionId = await importSession(app, context, turns)
   await page.reload()
   await page.locator(`nav a[href$="${sessionId}"]`).waitFor()
   const found = []

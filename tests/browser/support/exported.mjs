@@ -2,8 +2,16 @@
 
 const ANSWER = 'Read **three** files, see `a.txt`.\n\n- one\n- two\n\n```js\nconst a = 1\n```\n\nAnd a [link](https://docs.example).'
 
-/** A file with a session of that many turns, "Question 1" and "Answer 1" first; `more` ends a question. */
-export function exportedSession(turns, more = () => '') {
+/** Imports a session of that many turns, "Question 1" and "Answer 1" first, and returns its id; `more` ends a question. */
+export async function importSession(app, context, turns, more) {
+  const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
+  const headers = { 'X-CSRF-Token': csrfToken, 'Content-Type': 'application/octet-stream' }
+  const taken = await context.request.post(`${app.url}/api/sessions/import`, { data: exportedSession(turns, more), headers, timeout: 60_000 })
+  if (!taken.ok()) throw new Error(`import: ${taken.status()} ${await taken.text()}`)
+  return (await taken.json()).imported[0].sessionId
+}
+
+function exportedSession(turns, more = () => '') {
   const events = []
   const tell = (event, args) => {
     const seq = events.length + 1
