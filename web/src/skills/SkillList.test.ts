@@ -79,6 +79,7 @@ it('names every problem of an upload with what helps', async () => {
   await flushPromises()
   const told = part.get('[role=alert]').text()
   expect(told).toContain('This is no skill yet:')
+  expect(told).toContain('name: it is missing. ')
   expect(told).toContain('Add a line `name: …`.')
   expect(told).toContain('Good to know:')
 })
