@@ -25,20 +25,20 @@ build_changed_page() {
     fi
 }
 
-# build_sandbox_server [PROFILE]: the server that runs inside every sandbox has no libraries there,
-# so it brings its own C library. Its flags would rebuild the workspace, so it has a target folder of
-# its own. The result lies as `mcp-server` beside each `sepal`.
+# build_sandbox_server PROFILE [PLACE...]: the server that runs inside every sandbox has no libraries
+# there, so it brings its own C library. Its flags would rebuild the workspace, so it has a target
+# folder of its own. The result lies as `mcp-server` beside the `sepal` of each PLACE, or of PROFILE.
 build_sandbox_server() {
-    local triple built=${1:-release} profile profiles=(debug release dist)
+    local triple built=$1 place places=("${@:2}")
+    ((${#places[@]})) || places=("$built")
     triple=$(rustc -vV | sed -n 's/^host: //p')
-    [[ $built == release ]] || profiles=("$built")
     CARGO_TARGET_DIR=$target/static RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
         cargo build --locked --profile "$built" -p sepal-mcp-server --target "$triple"
-    for profile in "${profiles[@]}"; do
-        mkdir -p "$target/$profile"
+    for place in "${places[@]}"; do
+        mkdir -p "$target/$place"
         # A new file, because a running sandbox may still have the old one open.
-        cp "$target/static/$triple/$built/sepal-mcp-server" "$target/$profile/mcp-server.new"
-        mv "$target/$profile/mcp-server.new" "$target/$profile/mcp-server"
+        cp "$target/static/$triple/$built/sepal-mcp-server" "$target/$place/mcp-server.new"
+        mv "$target/$place/mcp-server.new" "$target/$place/mcp-server"
     done
 }
 
@@ -67,7 +67,7 @@ start() {
 
 dev() {
     step 'Install packages of the page' npm_install web
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release debug
     step 'Build the gateway' cargo build --locked --workspace --bins
     npm --prefix web run dev &
     local page=$!
@@ -99,7 +99,7 @@ build_image() {
 build_package() {
     step 'Install packages of the page' npm_install web
     step 'Build the page' build_changed_page
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release release dist
     step 'Build for delivery' deploy/dist/build -p sepal -p sepal-docker-proxy
     step 'Write the archive' deploy/package "$target/package" "$target/dist/sepal" \
         "$target/release/mcp-server" "$target/dist/sepal-docker-proxy" web/dist/third-party.txt

@@ -20,7 +20,7 @@ bench() {
         shift
     fi
     out=$target/bench/$part-$(date -u +%Y%m%dT%H%M%SZ).json
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release dist
     step 'Build the gateway and the bench' build_measured
     step 'Measure' "$target/dist/sepal-bench" "$part" \
         --sepal "$target/dist/sepal" --out "$out" "$@"
@@ -43,7 +43,7 @@ measure_page() {
 soak() {
     local out
     out=$target/soak/$(date -u +%Y%m%dT%H%M%SZ).json
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release dist
     step 'Build the gateway and the soak' build_measured
     # Gateways that share their sessions share records too.
     step 'Soak' tests/servers/servers postgres "$target/dist/sepal-bench" soak \
@@ -104,7 +104,7 @@ session_coverage() {
 }
 
 coverage() {
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release debug
     step 'Tests of Rust, with coverage' covered tests/servers/servers run cargo test --locked --workspace
     llvm_cov show --format=html --output-dir="$target/coverage/html" "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src"
     llvm_cov report "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src" | tail -n 1

@@ -41,7 +41,7 @@ contract_test() {
 }
 
 test_unit() {
-    step 'Build the sandbox server' build_sandbox_server
+    step 'Build the sandbox server' build_sandbox_server release debug
     step 'Unit tests of Rust' cargo test --locked --workspace --lib --bins
     step 'Install packages of the page' npm_install web
     step 'Unit tests of the page' npm --prefix web run test
@@ -59,27 +59,35 @@ browser_tests() {
         npm --prefix tests/browser test
 }
 
-# test_everything [OPTIONS]: of the test programs.
+# test_everything [OPTIONS]: of the test programs. The page's checks need no gateway, so they use the processor that
+# compiling one crate after the other leaves idle.
 test_everything() {
     step 'Lints of scripts' lint_scripts
     step 'Format of Rust' cargo fmt --all --check
     step 'Licences of crates' deploy/notices/programs --check
-    step 'Build the tests of Rust, with lints' build_linted_tests
-    step 'Generated files are current' linted cargo test --locked --workspace --test it generated
-    step 'Build the sandbox server' build_sandbox_server
-    # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
     step 'Install the authorisation server and the conformance suite' npm_install tests/conformance
-    # One more than there are processors, because many wait for a sandbox or a server meanwhile.
-    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) + 1)) \
+    step 'Install packages of the page' npm_install web
+    beside 'Lints, types, unit tests and build of the page' check_page
+    step 'Build the tests of Rust, with lints' build_linted_tests
+    step 'Build the sandbox server' build_sandbox_server release debug
+    finish_beside
+    step 'Generated files are current' linted cargo test --locked --workspace --test it generated
+    # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
+    # More threads than processors, because most tests wait for a sandbox or a server half of their time.
+    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) * 2 + 1)) \
         tests/servers/servers run cargo test --locked --workspace -- "$@"
     step 'Conformance of the MCP client' tests/conformance/run client "$target/debug/examples/conformance-client"
     step 'Conformance of the MCP server' tests/conformance/run server "$target/debug/sepal"
     step 'Sandboxes of an ordinary user' escape_as_user
+    # The tests of Rust have built the gateway, too; a debug build reads the page from its folder.
+    step 'Tests in the browser' browser_tests
+}
+
+# What the page is checked for without a gateway, and its files within their budget.
+check_page() {
     lint_page
     step 'Unit tests of the page' npm --prefix web run test
     step 'Build the page, within its budget' build_page
-    # The tests of Rust have built the gateway, too; a debug build reads the page from its folder.
-    step 'Tests in the browser' browser_tests
 }
 
 # Whether the public registries answer, from which the packages of `packages::real` come.

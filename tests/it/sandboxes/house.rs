@@ -245,7 +245,7 @@ fn server() -> PathBuf {
         .map(|name| built.join(name))
         .into_iter()
         .find(|path| path.is_file());
-    found.expect("the server is missing: run `./run step build_sandbox_server`")
+    found.expect("the server is missing: run `./run step build_sandbox_server release debug`")
 }
 
 pub(super) async fn in_time<T>(work: impl Future<Output = T>) -> T {
