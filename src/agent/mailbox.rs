@@ -186,7 +186,7 @@ pub(super) trait WorkspaceDoor: Send + Sync {
 
 /// A message to the session's task. Large parts are boxed, because a mailbox has room for many messages.
 pub(super) enum Message {
-    Tell {
+    Submit {
         request: Box<SessionRequest>,
         by: UserId,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
@@ -236,7 +236,7 @@ pub(super) enum Message {
 impl Message {
     pub(super) fn refuse(self, refusal: &Refusal) {
         match self {
-            Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Submit { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Files { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),

@@ -48,7 +48,7 @@ impl CreatedTasks {
             },
         };
         let outcomes = outcomes.clone();
-        tracker.spawn(async move { outcomes.tell(created).await });
+        tracker.spawn(async move { outcomes.submit(created).await });
     }
 
     /// Releases the tasks that the journal now has, so that they are followed.

@@ -68,7 +68,7 @@ fn begin(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<DropGuar
         let report = tool_call::dry_run::run(&tools, &call, &stop).await;
         if let Some(report) = report {
             let (call, report) = (call.id.clone(), Box::new(report));
-            outcomes.tell(Command::DryRunEnded { call, report }).await;
+            outcomes.submit(Command::DryRunEnded { call, report }).await;
         }
     });
     Some(guard)

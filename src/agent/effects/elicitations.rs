@@ -83,16 +83,16 @@ impl Elicitations {
         drop(waiting);
         let (own, outcomes) = (self.clone(), asker.outcomes.clone());
         asker.tracker.spawn(async move {
-            outcomes.tell(Command::Elicit(Arc::new(shown))).await;
+            outcomes.submit(Command::Elicit(Arc::new(shown))).await;
             tokio::select! {
                 () = withdrawn.cancelled() => {
                     let is_unanswered = own.waiting().remove(&id).is_some();
                     if is_unanswered {
-                        outcomes.tell(Command::WithdrawElicitation { id }).await;
+                        outcomes.submit(Command::WithdrawElicitation { id }).await;
                     }
                 }
                 // The journal ends the elicitation.
-                () = completed => outcomes.tell(Command::CompleteElicitation { id }).await,
+                () = completed => outcomes.submit(Command::CompleteElicitation { id }).await,
             }
         });
     }

@@ -81,7 +81,7 @@ pub(super) struct Outcomes {
 impl Outcomes {
     /// Sends an outcome to the session's task. If the task is gone, the outcome is lost, and the next runner
     /// marks the call as unknown.
-    async fn tell(&self, command: Command) {
+    async fn submit(&self, command: Command) {
         let session = self.session.as_ref();
         if let Some(sender) = session.and_then(mpsc::WeakSender::upgrade) {
             let (command, epoch) = (Box::new(command), self.epoch);
@@ -329,7 +329,7 @@ impl Running {
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            outcomes.tell(Box::pin(asked.run()).await).await;
+            outcomes.submit(Box::pin(asked.run()).await).await;
         });
         Request {
             task: asking.abort_handle(),
@@ -353,7 +353,7 @@ impl Running {
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            outcomes.tell(asked.run().await).await;
+            outcomes.submit(asked.run().await).await;
         });
         Beside(asking.abort_handle())
     }
@@ -375,7 +375,7 @@ impl Running {
                 Some(asked) => asked.run().await,
                 None => gone,
             };
-            outcomes.tell(said).await;
+            outcomes.submit(said).await;
         });
         (id, Beside(asking.abort_handle()))
     }

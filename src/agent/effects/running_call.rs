@@ -71,7 +71,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
             outcome,
             duration_ms,
         };
-        outcomes.tell(told).await;
+        outcomes.submit(told).await;
         drop(ended);
     });
     Some(stopper)

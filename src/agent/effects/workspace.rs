@@ -26,7 +26,7 @@ pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
     };
     let outcomes = running.outcomes();
     let task = running.tracker.spawn(async move {
-        outcomes.tell(copying.run().await).await;
+        outcomes.submit(copying.run().await).await;
     });
     Some(Beside(task.abort_handle()))
 }

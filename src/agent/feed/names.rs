@@ -90,15 +90,15 @@ mod tests {
     #[test]
     fn the_life_of_a_turn_has_the_names_of_a_service() {
         let mut world = World::new();
-        world.tell(&say("do it")).unwrap();
+        world.submit(&say("do it")).unwrap();
         let mut invalid = proposal("run", json!({}));
         invalid.resolution = Resolution::Invalid("`n` is missing".into());
         world.answer("two", vec![proposal("run", json!({"n": 1})), invalid]);
         let call = world.queue().remove(0);
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         world.finish(&call);
         world.answer("done", vec![]);
-        world.tell(&Command::ResetContext).unwrap();
+        world.submit(&Command::ResetContext).unwrap();
         let names = world.events().filter_map(|event: &Event| {
             let what = What::Event(ShownEvent {
                 seq: 1,

@@ -163,7 +163,7 @@ impl<'s> RuleAccess<'s> {
                     by: caller.actor(),
                 };
                 let request = SessionRequest::Command(command);
-                self.sessions.tell(key, caller, request).await?;
+                self.sessions.submit(key, caller, request).await?;
                 return Ok(());
             }
             RuleWhose::Person => Some(caller.user.id.clone()),
@@ -207,7 +207,7 @@ impl<'s> RuleAccess<'s> {
             decision,
             args: None,
         };
-        match self.sessions.tell(key, caller, request).await {
+        match self.sessions.submit(key, caller, request).await {
             Ok(_) => true,
             Err(refusal) => {
                 tracing::debug!(call.id = %call, %refusal, "The rule's call was decided otherwise");
@@ -230,7 +230,7 @@ impl<'s> RuleAccess<'s> {
                 by: caller.actor(),
             };
             let request = SessionRequest::Command(command);
-            self.sessions.tell(key, caller, request).await?;
+            self.sessions.submit(key, caller, request).await?;
             return Ok(());
         }
         let tenant = &caller.tenant.id;

@@ -284,9 +284,9 @@ impl LiveSession {
             self.end_turns().await;
         }
         match message {
-            Message::Tell { request, by, reply } => {
+            Message::Submit { request, by, reply } => {
                 let answer = match Box::pin(self.replica.admit_request(&by, &request)).await {
-                    Ok(()) => Box::pin(self.tell(*request)).await,
+                    Ok(()) => Box::pin(self.submit(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; the decision stands.
@@ -373,9 +373,9 @@ impl LiveSession {
 
     /// Carries out a request. A refusal, or an answer that nothing had to be done, is only final if no other
     /// gateway wrote meanwhile: people at this gateway may have been shown more than this task has read.
-    async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn submit(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
         let before = self.replica.state.control.version;
-        let first = self.try_to_tell(request.clone()).await;
+        let first = self.try_to_submit(request.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => version > before,
@@ -389,10 +389,10 @@ impl LiveSession {
         if self.replica.lost.is_some() || self.replica.state.control.version == version {
             return first;
         }
-        self.try_to_tell(request).await
+        self.try_to_submit(request).await
     }
 
-    async fn try_to_tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn try_to_submit(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
         if request.approves() {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;

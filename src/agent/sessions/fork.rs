@@ -58,7 +58,7 @@ pub async fn fork(
         then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
     }
     for request in then {
-        if let Err(refusal) = sessions.tell(&new, caller, request).await {
+        if let Err(refusal) = sessions.submit(&new, caller, request).await {
             // A caller who asked for a session with an answer must not be left with one that has none.
             if let Err(error) = sessions.delete(&new, caller).await {
                 tracing::warn!(session.id = %new.session, error = error.message, "A fork that was refused is still there");

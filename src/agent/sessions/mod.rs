@@ -205,7 +205,7 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.tell(
+        self.submit(
             &key,
             caller,
             SessionRequest::Command(Command::Open { title }),
@@ -216,7 +216,7 @@ impl Sessions {
     }
 
     /// Sends a request to a session. Once it is answered, its changes are durable.
-    pub async fn tell(
+    pub async fn submit(
         &self,
         key: &SessionKey,
         caller: &Caller,
@@ -226,7 +226,7 @@ impl Sessions {
         let request = self.look_up(key, caller, request).await?;
         let begins = request.begins_turn();
         let (by, request) = (caller.user.id.clone(), Box::new(request));
-        let told = self.request(key, caller, |reply| Message::Tell { request, by, reply });
+        let told = self.request(key, caller, |reply| Message::Submit { request, by, reply });
         let accepted = told.await?;
         if begins {
             self.0.begun.note(key, caller);

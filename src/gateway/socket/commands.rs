@@ -34,7 +34,7 @@ pub(super) async fn run(
                 Box::pin(answer_to(client, None, &Err(*refusal))).await;
             }
             // If the client is gone, the socket ends elsewhere.
-            ConnectionTask::Tell(news) => drop(Box::pin(client.emit(&news)).await),
+            ConnectionTask::Send(news) => drop(Box::pin(client.emit(&news)).await),
         }
     }
 }
@@ -59,7 +59,7 @@ async fn answer(
     let args = packet.read();
     let sessions = &context.state.sessions;
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
-        Ok(Parsed::Tell(ask)) => sessions.tell(key, caller, *ask).await.map(accepted),
+        Ok(Parsed::Submit(ask)) => sessions.submit(key, caller, *ask).await.map(accepted),
         Ok(Parsed::Resume { last_seq, journal }) => {
             connection.resume_from((last_seq, journal));
             Ok(json!({ "ok": true, "seq": last_seq }))

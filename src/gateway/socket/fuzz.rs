@@ -28,7 +28,7 @@ fn socket_payloads() {
 /// Creates a session in which two calls wait for a decision.
 fn waiting() -> World {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     let call = || proposal("write_a", serde_json::json!({"n": 1}));
     world.answer("I will", vec![call(), call()]);
     world
@@ -52,8 +52,8 @@ fn send(world: &mut World, packet: &str) {
         Ok(Parsed::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
-            SessionRequest::Command(command) => drop(world.tell(&command)),
+        Ok(Parsed::Submit(ask)) => match without_proof(*ask) {
+            SessionRequest::Command(command) => drop(world.submit(&command)),
             SessionRequest::Say {
                 say,
                 attached,
@@ -61,11 +61,11 @@ fn send(world: &mut World, packet: &str) {
                 views,
             } => {
                 assert!(!attached.is_empty() || !resources.is_empty() || !views.is_empty());
-                drop(world.tell(&say));
+                drop(world.submit(&say));
             }
             SessionRequest::Decide { decision, args } => {
                 assert!(args.is_none_or(|args| args.is_object()));
-                drop(world.tell(&crate::session::Command::Decide(decision)));
+                drop(world.submit(&crate::session::Command::Decide(decision)));
             }
             SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
             SessionRequest::CallByView(asked) => {

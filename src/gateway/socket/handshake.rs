@@ -186,7 +186,7 @@ async fn session_of(
     };
     if !model.is_empty() {
         sessions
-            .tell(&key, caller, SessionRequest::Choose(model))
+            .submit(&key, caller, SessionRequest::Choose(model))
             .await?;
     }
     Ok(key)

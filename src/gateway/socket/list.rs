@@ -78,7 +78,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
                 End::Told(refusal) => return dismiss(&client, &refusal).await,
             },
             task = connection.queued.next() => match task {
-                ConnectionTask::Tell(news) => if client.emit(&news).await.is_err() { return },
+                ConnectionTask::Send(news) => if client.emit(&news).await.is_err() { return },
                 // Commands are refused before they become tasks.
                 ConnectionTask::Answer(_) | ConnectionTask::Refuse(_) => {}
             },

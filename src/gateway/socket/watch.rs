@@ -120,7 +120,7 @@ fn tell_lists(connections: &[Arc<Connection>], frame: impl FnOnce() -> Frame) {
     }
     let frame = Arc::new(frame());
     for connection in connections {
-        connection.tell(Arc::clone(&frame));
+        connection.send(Arc::clone(&frame));
     }
 }
 
@@ -128,7 +128,7 @@ fn tell(context: &SocketContext, frame: Frame, concerned: impl Fn(&Connection) -
     let frame = Arc::new(frame);
     for connection in context.connections.all(|_| true) {
         if matches!(connection.shows, Shows::Session(_)) && concerned(&connection) {
-            connection.tell(Arc::clone(&frame));
+            connection.send(Arc::clone(&frame));
         }
     }
 }

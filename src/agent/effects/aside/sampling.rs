@@ -85,7 +85,7 @@ fn begin(running: &Running, wanted: &Wanted<'_>, id: &ElicitationId) -> Option<S
     };
     let outcomes = running.outcomes();
     let asking = running.tracker.spawn(async move {
-        outcomes.tell(request.run(stop).await).await;
+        outcomes.submit(request.run(stop).await).await;
     });
     Some(Sample {
         task: asking.abort_handle(),

@@ -78,7 +78,7 @@ impl ModelRequest {
                 name,
                 path,
             };
-            self.outcomes.tell(command).await;
+            self.outcomes.submit(command).await;
         }
         Proposal {
             provider_id,
@@ -137,7 +137,7 @@ impl ModelRequest {
             name: attachment.name.clone(),
             path,
         };
-        self.outcomes.tell(command).await;
+        self.outcomes.submit(command).await;
     }
 
     async fn content(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, Refusal> {

@@ -25,7 +25,7 @@ pub(in crate::agent::sessions) async fn keep(
     }
     // Store the session, which also refuses a caller who may look at it but not act in it.
     let open = SessionRequest::Command(Command::Open { title: None });
-    sessions.tell(key, caller, open).await?;
+    sessions.submit(key, caller, open).await?;
     sessions.listed().await;
     let _share = sessions.attachments().begin(Holder {
         tenant: caller.tenant.id.clone(),

@@ -186,7 +186,7 @@ impl<'s> SessionOffers<'s> {
         may_act(caller)?;
         // The results are stored with the session, so the session has to be stored.
         let store = SessionRequest::Command(Command::Open { title: None });
-        self.0.tell(key, caller, store).await?;
+        self.0.submit(key, caller, store).await?;
         self.0.listed().await;
         let by = caller.user.id.clone();
         let now_there = self

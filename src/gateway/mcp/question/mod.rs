@@ -107,7 +107,7 @@ pub(super) async fn begin(
         attachments: vec![],
     };
     let say = SessionRequest::Command(say);
-    sessions.tell(&key, caller, say).await?;
+    sessions.submit(&key, caller, say).await?;
     Ok((key, joined))
 }
 

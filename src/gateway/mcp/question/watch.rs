@@ -108,7 +108,7 @@ impl<'a> Watch<'a> {
             sessions, caller, ..
         } = self.question;
         sessions
-            .tell(self.key, caller, SessionRequest::Command(stop))
+            .submit(self.key, caller, SessionRequest::Command(stop))
             .await?;
         Ok(Instant::now() + REST)
     }
@@ -267,7 +267,7 @@ impl<'a> Watch<'a> {
             return;
         }
         let (sessions, caller) = (self.question.sessions, self.question.caller);
-        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
+        if let Err(refusal) = sessions.submit(self.key, caller, decided).await {
             tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
         }
     }

@@ -140,7 +140,7 @@ impl Tasks {
         };
         let told = asking
             .sessions
-            .tell(&key, caller, SessionRequest::Command(stop));
+            .submit(&key, caller, SessionRequest::Command(stop));
         told.await.map_err(|refusal| refused(&refusal))?;
         Ok(())
     }
@@ -245,7 +245,7 @@ async fn take(
     for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
         match said {
             Some(said) => {
-                let told = asking.sessions.tell(key, &client.caller, said).await;
+                let told = asking.sessions.submit(key, &client.caller, said).await;
                 told.map_err(|refusal| refused(&refusal))?;
             }
             None => watched.put_away(name),

@@ -44,7 +44,7 @@ pub(super) enum ConnectionTask {
     /// Reports that commands were dropped.
     Refuse(Box<Refusal>),
     /// Passes on news of the tenant.
-    Tell(Arc<Frame>),
+    Send(Arc<Frame>),
 }
 
 /// The subject that a socket follows.
@@ -208,9 +208,9 @@ impl Connection {
     }
 
     /// Queues news, or ends a client that does not read: the queue must not grow without bound.
-    pub(super) fn tell(&self, news: Arc<Frame>) {
+    pub(super) fn send(&self, news: Arc<Frame>) {
         if self.queued.len() < INBOX {
-            return self.queued.push(ConnectionTask::Tell(news));
+            return self.queued.push(ConnectionTask::Send(news));
         }
         let message = "the client takes no news any more; connect again";
         let refusal = Refusal::new(Code::TooManyRequests, message);

@@ -81,7 +81,7 @@ pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusa
         role: Some(caller.user.role),
     };
     let decision = SessionRequest::Decide { decision, args };
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+    Ok(Parsed::Submit(Box::new(with_proof(decision, body.gesture))))
 }
 
 #[derive(Deserialize)]
@@ -119,5 +119,5 @@ pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Re
         by: caller.actor(),
         role: Some(caller.user.role),
     });
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+    Ok(Parsed::Submit(Box::new(with_proof(decision, body.gesture))))
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, body, tell};
+use super::{Parsed, body, submit};
 use crate::domain::{CallId, Caller, Digest};
 use crate::session::{Command, Refusal};
 
@@ -18,7 +18,7 @@ struct DryRun {
 /// Begins a dry run.
 pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: DryRun = body(args)?;
-    Ok(tell(Command::DryRun {
+    Ok(submit(Command::DryRun {
         call: CallId::from_wire(body.call_id),
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
@@ -29,7 +29,7 @@ pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
 /// Ends a dry run, or discards its result.
 pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let body: DryRun = body(args)?;
-    Ok(tell(Command::DropDryRun {
+    Ok(submit(Command::DropDryRun {
         call: CallId::from_wire(body.call_id),
         by: caller.actor(),
         role: Some(caller.user.role),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, body, tell};
+use super::{Parsed, body, submit};
 use crate::domain::{Caller, Code, Digest, ElicitationId};
 use crate::session::{
     Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal, SamplingReply,
@@ -39,13 +39,13 @@ pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal>
     let (action, content) = match body.action {
         Action::Open => {
             let by = caller.actor();
-            return Ok(tell(Command::OpenElicitation { id, by }));
+            return Ok(submit(Command::OpenElicitation { id, by }));
         }
         Action::Accept => (ElicitationAction::Accept, body.content),
         Action::Decline => (ElicitationAction::Decline, None),
         Action::Cancel => (ElicitationAction::Cancel, None),
     };
-    Ok(tell(Command::AnswerElicitation(ElicitationReply {
+    Ok(submit(Command::AnswerElicitation(ElicitationReply {
         id,
         answer: ElicitationAnswer { action, content },
         by: caller.actor(),

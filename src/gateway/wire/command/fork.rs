@@ -52,7 +52,7 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         if let Some(fields) = said.as_object_mut() {
             fields.remove("effort");
         }
-        if let Parsed::Tell(say) = message::message(caller, &[said])? {
+        if let Parsed::Submit(say) = message::message(caller, &[said])? {
             then.push(*say);
         }
     }

@@ -38,7 +38,7 @@ pub struct CommandSpec {
 #[derive(Debug)]
 pub enum Parsed {
     /// A request to the session.
-    Tell(Box<SessionRequest>),
+    Submit(Box<SessionRequest>),
     /// Sends the events after a point again.
     Resume {
         /// The last `seq` that the client has.
@@ -88,7 +88,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: |_, args| {
             let body: OneCall = body(args)?;
-            Ok(tell(Command::StopCall {
+            Ok(submit(Command::StopCall {
                 call: CallId::from_wire(body.call_id),
             }))
         },
@@ -100,7 +100,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |caller, args| {
             let body: Outcome = body(args)?;
             let call = CallId::from_wire(body.call_id);
-            Ok(tell(Command::ResolveUnknown {
+            Ok(submit(Command::ResolveUnknown {
                 call,
                 happened: body.happened,
                 by: caller.actor(),
@@ -138,7 +138,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({})],
         parse: |_, args| {
             let body: Cancel = optional_body(args)?;
-            Ok(tell(Command::Stop {
+            Ok(submit(Command::Stop {
                 turn: body.turn,
                 said_so_far: None,
                 thought_so_far: None,
@@ -150,7 +150,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         name: "turn:retry",
         is_counted: true,
         example: || vec![json!({})],
-        parse: |_, _| Ok(tell(Command::Retry)),
+        parse: |_, _| Ok(submit(Command::Retry)),
     },
     CommandSpec {
         name: "message:withdraw",
@@ -158,7 +158,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "clientMessageId": "m1" })],
         parse: |_, args| {
             let body: Withdraw = body(args)?;
-            Ok(tell(Command::Withdraw {
+            Ok(submit(Command::Withdraw {
                 client_message_id: body.client_message_id,
             }))
         },
@@ -174,7 +174,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(Parsed::Tell(Box::new(SessionRequest::Choose(wanted))))
+            Ok(Parsed::Submit(Box::new(SessionRequest::Choose(wanted))))
         },
     },
     CommandSpec {
@@ -183,7 +183,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "whole": true })],
         parse: |_, args| {
             let body: Window = body(args)?;
-            Ok(tell(Command::ChooseWindow { whole: body.whole }))
+            Ok(submit(Command::ChooseWindow { whole: body.whole }))
         },
     },
     CommandSpec {
@@ -199,14 +199,14 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Compaction = body(args)?;
             let strategies = Some(body.strategies).filter(|chosen| !chosen.is_empty());
-            Ok(tell(Command::ChooseCompaction { strategies }))
+            Ok(submit(Command::ChooseCompaction { strategies }))
         },
     },
     CommandSpec {
         name: "history:reset",
         is_counted: true,
         example: || vec![json!({})],
-        parse: |_, _| Ok(tell(Command::ResetContext)),
+        parse: |_, _| Ok(submit(Command::ResetContext)),
     },
     CommandSpec {
         name: "session:resume",
@@ -233,8 +233,8 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
     (spec.parse)(caller, args)
 }
 
-fn tell(command: Command) -> Parsed {
-    Parsed::Tell(Box::new(SessionRequest::Command(command)))
+fn submit(command: Command) -> Parsed {
+    Parsed::Submit(Box::new(SessionRequest::Command(command)))
 }
 
 #[derive(Deserialize)]

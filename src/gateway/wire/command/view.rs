@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{MAX_ID_BYTES, Parsed, body, bounded, tell};
+use super::{MAX_ID_BYTES, Parsed, body, bounded, submit};
 use crate::agent::{SessionRequest, ViewRequest};
 use crate::domain::{CallId, Caller, Code, ToolRef};
 use crate::session::{Command, Refusal, ViewOrigin};
@@ -48,7 +48,7 @@ pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         by: caller.actor(),
     };
     let asked = SessionRequest::CallByView(Box::new(asked));
-    Ok(Parsed::Tell(Box::new(asked)))
+    Ok(Parsed::Submit(Box::new(asked)))
 }
 
 #[derive(Deserialize)]
@@ -67,7 +67,7 @@ pub(super) fn close(_: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     if let Some(request) = &request_id {
         named("requestId", request)?;
     }
-    Ok(tell(Command::CloseView {
+    Ok(submit(Command::CloseView {
         view: view_id,
         request: request_id,
     }))

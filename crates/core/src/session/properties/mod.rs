@@ -351,7 +351,7 @@ proptest! {
                     }
                     other.0 = world.journal.len();
                     prop_assert_eq!(&other.1, &world.state);
-                    let _ = world.tell(&command);
+                    let _ = world.submit(&command);
                 }
                 _ => {
                     let command = command(&world, step);
@@ -362,9 +362,9 @@ proptest! {
                             duration_ms: 1,
                         });
                         let all: Vec<Command> = [command].into_iter().chain(others).collect();
-                        world.tell_together(&all)
+                        world.submit_together(&all)
                     } else {
-                        world.tell(&command)
+                        world.submit(&command)
                     };
                 }
             }
@@ -373,14 +373,14 @@ proptest! {
         // The session can be forked at any place, and the fork works like any session.
         if seed % 4 == 1 {
             let mut fork = world.forked(u64::from(seed) % (world.state.control.seq + 1));
-            fork.tell(&say("another way")).unwrap();
+            fork.submit(&say("another way")).unwrap();
             fork.answer("done", vec![]);
             fork.check_folds();
         }
         // The session comes to rest, whatever was still open.
-        world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
+        world.submit(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
         for view in 0..3 {
-            world.tell(&views::closed(view)).unwrap();
+            world.submit(&views::closed(view)).unwrap();
         }
         for call in world.calls() {
             world.end(&call, Outcome::Cancelled);
