@@ -154,7 +154,7 @@ impl Door for Terminal {
         })
     }
 
-    async fn tell(&self, news: News<'_>) {
+    async fn report(&self, news: News<'_>) {
         match news {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));

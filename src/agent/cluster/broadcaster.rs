@@ -50,15 +50,15 @@ impl Broadcaster {
     }
 
     /// Sends an update to the followers of a session.
-    pub(in crate::agent) fn tell(&self, key: &SessionKey, update: impl FnOnce() -> SessionUpdate) {
+    pub(in crate::agent) fn publish(&self, key: &SessionKey, update: impl FnOnce() -> SessionUpdate) {
         if self.is_shared {
             self.send(Outgoing::Update(key.clone(), update()));
         }
     }
 
     /// Announces an appended commit. If the commit is too large to send, followers read it from the journal.
-    pub(in crate::agent) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
-        self.tell(key, || {
+    pub(in crate::agent) fn publish_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
+        self.publish(key, || {
             if bytes > MOST_BYTES {
                 SessionUpdate::Moved(commit.version)
             } else {
@@ -74,7 +74,7 @@ impl Broadcaster {
     }
 
     /// Sends a message to all gateways.
-    pub(in crate::agent) fn tell_everybody(&self, message: ClusterMessage) {
+    pub(in crate::agent) fn publish_to_all(&self, message: ClusterMessage) {
         self.write(Address::Everybody, message);
     }
 
@@ -123,17 +123,17 @@ impl Outlet for FeedBroadcaster {
         if self.membership.is_alone() {
             return;
         }
-        let tell = |update: &dyn Fn() -> SessionUpdate| self.broadcaster.tell(&self.key, update);
+        let publish = |update: &dyn Fn() -> SessionUpdate| self.broadcaster.publish(&self.key, update);
         match what {
-            What::Delta(delta) => tell(&|| SessionUpdate::Delta(delta.clone())),
+            What::Delta(delta) => publish(&|| SessionUpdate::Delta(delta.clone())),
             What::Progress(call, news) => {
-                tell(&|| SessionUpdate::Progress(call.clone(), news.clone()));
+                publish(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
-            What::Copying(bytes) => tell(&|| SessionUpdate::Copying(*bytes)),
+            What::Copying(bytes) => publish(&|| SessionUpdate::Copying(*bytes)),
             What::ResourceChanged(resource) => {
-                tell(&|| SessionUpdate::ResourceChanged(resource.clone()));
+                publish(&|| SessionUpdate::ResourceChanged(resource.clone()));
             }
-            What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
+            What::Notice(notice) => publish(&|| SessionUpdate::Notice(notice.clone())),
             What::Event(_)
             | What::Queue(_)
             | What::Usage(_)
@@ -146,7 +146,7 @@ impl Outlet for FeedBroadcaster {
 
     fn relay_answer(&self, answer: &RunningAnswer) {
         self.broadcaster
-            .tell(&self.key, || SessionUpdate::Answer(answer.clone()));
+            .publish(&self.key, || SessionUpdate::Answer(answer.clone()));
     }
 }
 

@@ -115,12 +115,12 @@ impl Presence {
                 _ = ticks.tick() => true,
                 () = self.bell.notified() => false,
             };
-            self.tell(renews).await;
+            self.publish(renews).await;
         }
     }
 
     /// Publishes changes; with `renews`, also the unchanged entries.
-    pub(in crate::agent) async fn tell(&self, renews: bool) {
+    pub(in crate::agent) async fn publish(&self, renews: bool) {
         let signs = self.collect(renews);
         if signs.is_empty() {
             return;

@@ -25,7 +25,7 @@ impl CreatedTasks {
     }
 
     /// Sends a created task to the session.
-    pub(super) fn tell(
+    pub(super) fn submit(
         &self,
         call: &CallId,
         new: NewTask,

@@ -61,7 +61,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
         let news = |news| match news {
             CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
             CallNews::Question(question) => elicitations.ask(&asker, *question),
-            CallNews::Task(task) => created.tell(&id, *task, (&outcomes, &tracker)),
+            CallNews::Task(task) => created.submit(&id, *task, (&outcomes, &tracker)),
         };
         let held = (fence.as_ref(), &stop);
         let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;

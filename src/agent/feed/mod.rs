@@ -367,7 +367,7 @@ impl Feed {
     }
 
     /// Forwards the whole answer to the other gateways, in order with its pieces.
-    pub(super) fn tell_answer(&self) {
+    pub(super) fn send_answer(&self) {
         let running = self.running();
         if let (Some(outlet), Some(answer)) = (&self.outlet, &running.answer) {
             outlet.relay_answer(answer);

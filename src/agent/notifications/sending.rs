@@ -42,8 +42,8 @@ impl Notifications {
     /// Sends a claimed notification, and stores the result.
     pub(super) async fn attempt(self, due: DueNotification) {
         let sent = match &due.key.target {
-            NotificationTarget::Webhook(id) => self.tell_webhook(id, &due).await,
-            NotificationTarget::Mail(person) => self.tell_person(person, &due).await,
+            NotificationTarget::Webhook(id) => self.send_webhook(id, &due).await,
+            NotificationTarget::Mail(person) => self.send_mail(person, &due).await,
         };
         let sent = sent.unwrap_or_else(|error| Sent::Failed(error.to_string()));
         let tried = match sent {
@@ -89,7 +89,7 @@ impl Notifications {
         Tried::Again(Timestamp(now().0.saturating_add(wait)))
     }
 
-    async fn tell_webhook(&self, id: &WebhookId, due: &DueNotification) -> Result<Sent, Error> {
+    async fn send_webhook(&self, id: &WebhookId, due: &DueNotification) -> Result<Sent, Error> {
         let tenant = &due.key.session.tenant;
         let webhooks = self.0.parts.records.webhooks();
         let row = webhooks.get(tenant, id).await?;
@@ -145,7 +145,7 @@ impl Notifications {
     }
 
     /// Sends a mail to `person`: the owner of the session, or somebody else who may decide in it.
-    async fn tell_person(&self, person: &UserId, due: &DueNotification) -> Result<Sent, Error> {
+    async fn send_mail(&self, person: &UserId, due: &DueNotification) -> Result<Sent, Error> {
         let Some(mailer) = &self.0.parts.mailer else {
             return Ok(Sent::Dropped);
         };

@@ -79,12 +79,12 @@ impl Replica {
                 Settled::Stored(bytes) => {
                     self.unsettled = None;
                     figures::count(self, &commit);
-                    traces::tell(self, &commit);
+                    traces::record(self, &commit);
                     let used = UsageFold::of(&self.state.control).apply(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.tell_others(&commit, (!is_alone).then_some(bytes), used);
+                    self.publish_to_others(&commit, (!is_alone).then_some(bytes), used);
                     return Ok(Accepted {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
@@ -236,11 +236,11 @@ impl Replica {
 
     /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
     /// are still to be told.
-    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
+    fn publish_to_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
-                .tell_commit(&self.key, commit, bytes);
+                .publish_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
         let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
@@ -248,7 +248,7 @@ impl Replica {
             // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);
         }
-        self.projection.tell_commit(&self.key, control, used);
+        self.projection.update_after(&self.key, control, used);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             let (journal, state) = (self.journal.clone(), self.state.clone());
             let limits = self.cut_to;

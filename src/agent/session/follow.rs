@@ -65,7 +65,7 @@ impl LiveSession {
             SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
-                    self.replica.feed.tell_answer();
+                    self.replica.feed.send_answer();
                 }
             }
             SessionUpdate::Deleted => self.replica.lost = Some(Lost::Deleted),
@@ -272,6 +272,6 @@ impl LiveSession {
         self.replica
             .cluster
             .broadcaster
-            .tell(&self.replica.key, || SessionUpdate::TellAnswer);
+            .publish(&self.replica.key, || SessionUpdate::TellAnswer);
     }
 }

@@ -80,7 +80,7 @@ impl LiveSession {
         Box::pin(self.look()).await;
         let mut idle_since = Instant::now();
         while self.replica.lost.is_none() {
-            self.tell_presence();
+            self.publish_presence();
             let idle_at = idle_since + self.idle_after();
             let wake_at = self.replica.unsettled.or_else(|| self.due_at());
             let mut next = self.set_aside.take();
@@ -200,7 +200,7 @@ impl LiveSession {
         }
     }
 
-    fn tell_presence(&self) {
+    fn publish_presence(&self) {
         let is_owner = self.replica.is_run_here();
         self.replica
             .cluster

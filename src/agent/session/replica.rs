@@ -94,7 +94,7 @@ impl Replica {
     /// gateway ended between a commit and its row.
     pub(super) fn show_all(&self) {
         self.follow_hosts();
-        self.projection.tell(&self.key, &self.state.control);
+        self.projection.update(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
             self.feed.show(What::Moved(self.state.control.seq));
             self.feed.show(What::Queue(self.queue()));

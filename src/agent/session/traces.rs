@@ -7,7 +7,7 @@ use crate::session::{Call, Commit, Decider, Event, Turn, Verdict};
 
 /// Adds the spans that an own commit ends, before it is applied to the state. Only the gateway that appended
 /// the commit does so, which makes each span once.
-pub(super) fn tell(replica: &Replica, commit: &Commit) {
+pub(super) fn record(replica: &Replica, commit: &Commit) {
     // Whatever begins with this commit ends with a later one.
     let turn = replica.state.control.turn.as_ref();
     let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));

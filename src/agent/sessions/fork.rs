@@ -41,7 +41,7 @@ pub async fn fork(
     };
     let ForkRequest { from_seq, mut then } = request;
     let (journal, state) = write_fork(sessions, key, &new, (caller, from_seq)).await?;
-    sessions.0.projection.tell(&new, &state.control);
+    sessions.0.projection.update(&new, &state.control);
     let is_unanswered = !state.control.waiting.is_empty();
     let awaits_workspace = state.control.awaits_workspace;
     if state.control.version > SNAPSHOT_FROM as u64 {

@@ -342,7 +342,7 @@ impl Sessions {
     /// only after its tasks have ended.
     pub async fn hand_over(&self) {
         let cluster = &self.0.cluster;
-        cluster.presence.tell(false).await;
+        cluster.presence.publish(false).await;
         cluster.bus.leave().await;
         self.say(|gateway| ClusterMessage::Left { gateway }).await;
     }

@@ -51,8 +51,8 @@ impl Door for ClientDoor {
         pass_on(&self.peer, asked).await
     }
 
-    async fn tell(&self, news: News<'_>) {
-        self.notices.tell(news).await;
+    async fn report(&self, news: News<'_>) {
+        self.notices.report(news).await;
     }
 }
 

@@ -294,7 +294,7 @@ impl Door for SlowDoor<'_> {
         })
     }
 
-    async fn tell(&self, _news: News<'_>) {}
+    async fn report(&self, _news: News<'_>) {}
 }
 
 async fn caller(app: &TestApp, person: &Person) -> Caller {

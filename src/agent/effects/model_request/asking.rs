@@ -121,7 +121,7 @@ impl ModelRequest {
         let subject = of_turn(&candidate.choice, &asked.parts);
         self.meter.asks(subject, asked.tokens);
         if let Some(lost) = first {
-            self.tell_fallback(candidate, lost);
+            self.announce_fallback(candidate, lost);
         } else {
             let lost = std::mem::take(&mut self.lost);
             self.meter.lose(lost, &self.agent);
@@ -156,7 +156,7 @@ impl ModelRequest {
             asked.ceiling = gate.ceiling(tightest, told.unwrap_or(longest));
             let tokens = asked.ceiling.as_ref().map(|ceiling| ceiling.tokens);
             asked.body = asked.body.with_affordable(tokens);
-            paying::tell(self, asked.ceiling.as_ref());
+            paying::announce_ceiling(self, asked.ceiling.as_ref());
         }
         Ok(Some((asked, counter)))
     }
@@ -183,7 +183,7 @@ impl ModelRequest {
         let (summary, by) = match summariser.summary(&due).await {
             Ok(written) => written,
             Err(why) => {
-                self.tell_no_summary(&why);
+                self.announce_no_summary(&why);
                 self.strategies
                     .retain(|strategy| *strategy != CompactionStrategy::PartialSummary);
                 return self.request(choice, counter);
@@ -201,7 +201,7 @@ impl ModelRequest {
         Ok(asked)
     }
 
-    fn tell_no_summary(&self, why: &NoSummary) {
+    fn announce_no_summary(&self, why: &NoSummary) {
         tracing::warn!(%why, "What leaves the context is not summarised");
         self.feed.announce(What::Notice(Notice {
             text: format!("What leaves the context is not summarised: {why}"),
@@ -323,7 +323,7 @@ impl ModelRequest {
     }
 
     /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
-    fn tell_fallback(&self, candidate: &Candidate, lost: &Lost) {
+    fn announce_fallback(&self, candidate: &Candidate, lost: &Lost) {
         let by = candidate.instead(lost.error.to_string());
         let text = format!(
             "Answered by {} because {}",

@@ -32,7 +32,7 @@ pub(super) fn unanswered(refusal: Refusal) -> Failure {
 }
 
 /// Shows that the answer has to be short.
-pub(super) fn tell(request: &ModelRequest, ceiling: Option<&Ceiling>) {
+pub(super) fn announce_ceiling(request: &ModelRequest, ceiling: Option<&Ceiling>) {
     let Some(ceiling) = ceiling.filter(|ceiling| ceiling.tokens < SHORT) else {
         return;
     };

@@ -113,7 +113,7 @@ impl Importing {
             let is_there = refusal.code == Code::Internal && self.has_journal(&key).await?;
             return is_there.then_some(Imported::There(key)).ok_or(refusal);
         }
-        registry.projection.tell(&key, &state.control);
+        registry.projection.update(&key, &state.control);
         Ok(Imported::New(key))
     }
 

@@ -183,7 +183,7 @@ impl SessionRegistry {
     }
 
     /// Sends the whole answers that stream here again, because a request for one may have been lost.
-    fn tell_answers(&self) {
+    fn send_answers(&self) {
         for slot in self.slots().values() {
             if let Some(mailbox) = &slot.mailbox {
                 // A full mailbox means that the task is busy: the next piece of the answer reveals the gap.

@@ -130,7 +130,7 @@ pub(super) async fn give_up(
         return Ok(None);
     }
     registry.given_up.notify_one();
-    registry.lists.tell(vec![ListUpdate::GivenUp {
+    registry.lists.publish(vec![ListUpdate::GivenUp {
         key: key.clone(),
         owner: owner.clone(),
         delete_at,
@@ -149,7 +149,7 @@ pub(super) async fn take_back(
         return Ok(false);
     }
     if let Some(row) = rows.find(key).await? {
-        registry.lists.tell(vec![ListUpdate::Changed(row)]);
+        registry.lists.publish(vec![ListUpdate::Changed(row)]);
     }
     Ok(true)
 }
@@ -185,14 +185,14 @@ pub(super) async fn remove(
     registry
         .cluster
         .broadcaster
-        .tell(key, || SessionUpdate::Deleted);
+        .publish(key, || SessionUpdate::Deleted);
     if let Some(sandbox) = left {
         registry.factory.place.remove(key, &sandbox).await;
         let key = key.clone();
         registry
             .cluster
             .broadcaster
-            .tell_everybody(ClusterMessage::Removed { key, sandbox });
+            .publish_to_all(ClusterMessage::Removed { key, sandbox });
     }
     registry.deleted.notify_one();
     Ok(())

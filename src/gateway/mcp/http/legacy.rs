@@ -234,7 +234,7 @@ impl Door for NobodyThere {
         Heard::Nobody
     }
 
-    async fn tell(&self, _: News<'_>) {}
+    async fn report(&self, _: News<'_>) {}
 }
 
 #[derive(Deserialize)]

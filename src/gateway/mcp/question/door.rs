@@ -79,5 +79,5 @@ pub trait Door: Send + Sync {
     fn caught_up(&self) {}
 
     /// Reports news.
-    async fn tell(&self, news: News<'_>);
+    async fn report(&self, news: News<'_>);
 }

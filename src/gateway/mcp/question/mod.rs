@@ -138,7 +138,7 @@ impl Question<'_> {
                 return Some(missing.refused());
             }
             if missing.is_for_page() {
-                door.tell(News::ForPage(call, missing)).await;
+                door.report(News::ForPage(call, missing)).await;
                 return None;
             }
         }
@@ -152,7 +152,7 @@ impl Question<'_> {
                 },
                 ApprovalWay::Web if self.has_page => {
                     if let Some((chars, most)) = too_long {
-                        door.tell(News::LeftToPage(call, chars, most)).await;
+                        door.report(News::LeftToPage(call, chars, most)).await;
                     }
                     return None;
                 }

@@ -157,17 +157,17 @@ impl<'a> Watch<'a> {
         }
         if let Event::Started { call, name, .. } = &shown.event {
             let args = self.said.get(call).unwrap_or(&Value::Null);
-            self.door.tell(News::Running(name, args)).await;
+            self.door.report(News::Running(name, args)).await;
         }
         if let Event::ElicitationAsked(asked) = &shown.event {
             self.ask_for_answer(asked);
         }
         match news(&shown.event) {
             Some(News::Waiting(call)) => {
-                self.door.tell(News::Waiting(call)).await;
+                self.door.report(News::Waiting(call)).await;
                 self.ask_about(call);
             }
-            Some(news) => self.door.tell(news).await,
+            Some(news) => self.door.report(news).await,
             None => {}
         }
         None

@@ -157,7 +157,7 @@ impl Door for TaskDoor {
             .send_modify(|seen| seen.is_caught_up = true);
     }
 
-    async fn tell(&self, news: News<'_>) {
+    async fn report(&self, news: News<'_>) {
         let words = news.words();
         self.watched
             .seen
@@ -165,7 +165,7 @@ impl Door for TaskDoor {
         let notices = self.watched.notices.lock();
         let notices = notices.unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(notices) = notices {
-            notices.tell(news).await;
+            notices.report(news).await;
         }
     }
 }
