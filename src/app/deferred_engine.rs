@@ -79,7 +79,7 @@ async fn come(
     let runtime = loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match search.look().await {
+        match search.find().await {
             Ok(runtime) => break runtime,
             Err(lack) => still_missing(&mut place, search, lack, told),
         }

@@ -105,7 +105,7 @@ impl Providers {
         self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
         tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
         offer.announce(None);
-        self.tell();
+        self.publish();
         Ok((offer, is_new))
     }
 
@@ -118,7 +118,7 @@ impl Providers {
             return Err(unknown().into());
         }
         tracing::info!(llm.provider = id, %scope, "Provider `{id}` was removed");
-        self.tell();
+        self.publish();
         Ok(())
     }
 

@@ -155,7 +155,7 @@ impl Providers {
     ) -> Result<(), Error> {
         let _order = self.0.changing.lock().await;
         self.0.compaction.set(tenant, strategies).await?;
-        self.tell();
+        self.publish();
         Ok(())
     }
 

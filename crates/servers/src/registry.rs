@@ -20,7 +20,7 @@ use super::connections::running::RunningServers;
 use super::health::HealthRecords;
 use super::health::probe_limits::ProbeLimits;
 use super::mcp_registry::McpRegistry;
-use super::news::{News, Teller};
+use super::news::{News, NewsSender};
 use super::permission::withheld_hosts;
 
 use sepal_core::domain::{
@@ -98,7 +98,7 @@ pub(crate) struct Inner {
     retry: RetryConfig,
     published: McpRegistry,
     pub roles: AddingRoles,
-    pub teller: Arc<Teller>,
+    pub news: Arc<NewsSender>,
     /// Sends the tenants whose rules about tools have changed.
     pub rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
@@ -121,11 +121,11 @@ impl Servers {
         let logs = Arc::<Logs>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
-        let teller = Arc::<Teller>::default();
+        let news = Arc::<NewsSender>::default();
         let grants = Grants {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
-            teller: Arc::clone(&teller),
+            news: Arc::clone(&news),
             tasks: tasks.clone(),
         };
         let opener = Opener {
@@ -158,7 +158,7 @@ impl Servers {
             retry: parts.retry,
             published: parts.published,
             roles: parts.roles,
-            teller,
+            news,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
             views: Mutex::default(),
             owners: Owners::default(),
@@ -171,7 +171,7 @@ impl Servers {
 
     /// Subscribes to the news about servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
-        self.0.teller.listen()
+        self.0.news.listen()
     }
 
     /// The registries of published MCP servers.

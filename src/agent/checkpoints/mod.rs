@@ -195,7 +195,7 @@ impl Checkpoints {
         cause: Option<ChangeCause>,
     ) {
         let noted = match connection {
-            Some(connection) => self.look(state, connection, cause.as_ref()).await,
+            Some(connection) => self.scan(state, connection, cause.as_ref()).await,
             None => Err(None),
         };
         if let Err(error) = noted {
@@ -207,7 +207,7 @@ impl Checkpoints {
         }
     }
 
-    async fn look(
+    async fn scan(
         &self,
         state: &mut State,
         connection: &Connection,
@@ -218,13 +218,13 @@ impl Checkpoints {
             (Some(late), cause) => window::late(Some(late), cause.cloned().unwrap_or_default()),
             (None, cause) => cause.cloned().unwrap_or_default(),
         };
-        self.look_again(state, access, &cause).await.map_err(Some)?;
+        self.scan_with_retry(state, access, &cause).await.map_err(Some)?;
         state.late = None;
         Ok(())
     }
 
     /// Scans, and if another gateway stored a step first, reads its history and scans once more.
-    async fn look_again(
+    async fn scan_with_retry(
         &self,
         state: &mut State,
         access: FileAccess<'_>,

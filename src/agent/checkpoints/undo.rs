@@ -68,9 +68,9 @@ impl Checkpoints {
             ..ChangeCause::default()
         };
         // Also after a failure: the partial result is a step that can be undone.
-        let looked = self.look_again(&mut state, access, &cause).await;
+        let scanned = self.scan_with_retry(&mut state, access, &cause).await;
         self.undos.add();
-        looked?;
+        scanned?;
         let failed = failed?;
         let Some(tracked) = &state.tracked else {
             return Err(CheckpointError::Overtaken.into());
@@ -112,7 +112,7 @@ impl Checkpoints {
         }
         let access = FileAccess::new(connection, super::ANSWER_LIMIT);
         let cause = state.late.clone().unwrap_or_default();
-        self.look_again(state, access, &cause).await?;
+        self.scan_with_retry(state, access, &cause).await?;
         state.late = None;
         let rows = self.records.checkpoints();
         let steps = rows.changes_from(&self.key, number).await;

@@ -58,18 +58,18 @@ impl Fence {
     pub(in crate::agent) async fn check(&self) -> Result<(), Fenced> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match self.look().await {
+            match self.check_once().await {
                 Err(Fenced::Unclear(error)) if !error.is_damage() && Instant::now() < until => {
                     tracing::debug!(?error, "A call waits for the store");
                     tokio::time::sleep(PAUSE).await;
                 }
-                looked => return looked,
+                checked => return checked,
             }
         }
     }
 
     /// Succeeds if no commit since then hands the session over, and the journal has not shrunk.
-    async fn look(&self) -> Result<(), Fenced> {
+    async fn check_once(&self) -> Result<(), Fenced> {
         let head = self.store.version(&self.key).await;
         let head = head.map_err(Fenced::Unclear)?;
         if head < self.version {

@@ -25,7 +25,7 @@ impl LiveSession {
         for update in updates {
             self.hear_one(update).await;
         }
-        self.look().await;
+        self.advance().await;
     }
 
     async fn hear_one(&mut self, update: SessionUpdate) {
@@ -97,7 +97,7 @@ impl LiveSession {
     }
 
     /// Takes over if the session's runner is gone, and reconciles the running effects.
-    pub(super) async fn look(&mut self) {
+    pub(super) async fn advance(&mut self) {
         let control = &self.replica.state.control;
         if control.is_unfinished() && self.replica.lost.is_none() {
             let is_over = match &control.runner {
@@ -205,7 +205,7 @@ impl LiveSession {
     /// Rejects the calls that expired, and goes on.
     pub(super) async fn expire(&mut self) {
         self.outcome(Command::ReviewCalls, None).await;
-        self.look().await;
+        self.advance().await;
     }
 
     async fn take_over(&mut self) {

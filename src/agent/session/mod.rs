@@ -53,7 +53,7 @@ pub(super) struct LiveSession {
 
 impl LiveSession {
     /// Looks at the session again. Returns true if that changed anything.
-    async fn look_again(&mut self) -> bool {
+    async fn refresh(&mut self) -> bool {
         let version = self.replica.state.control.version;
         Box::pin(self.handle(Message::Look)).await;
         self.replica.state.control.version != version
@@ -77,7 +77,7 @@ impl LiveSession {
         if Box::pin(self.is_barred()).await {
             Box::pin(self.end_turns()).await;
         }
-        Box::pin(self.look()).await;
+        Box::pin(self.advance()).await;
         let mut idle_since = Instant::now();
         while self.replica.lost.is_none() {
             self.publish_presence();
@@ -123,7 +123,7 @@ impl LiveSession {
                 Some(Message::Look) => {
                     // Unfinished sessions are looked at every few seconds. That alone must not keep one in
                     // memory, or a card that nobody answers would keep it for ever.
-                    if !Box::pin(self.look_again()).await {
+                    if !Box::pin(self.refresh()).await {
                         continue;
                     }
                 }
@@ -164,7 +164,7 @@ impl LiveSession {
         let spent = self.stop_asking();
         let over = Command::TimeOut { turn, limit, spent };
         self.outcome(over, None).await;
-        self.look().await;
+        self.advance().await;
     }
 
     /// Stops the model request that runs here, if any, and returns its usage.
@@ -183,7 +183,7 @@ impl LiveSession {
     async fn settle(&mut self) {
         self.replica.expect_settled();
         self.replica.catch_up().await;
-        self.look().await;
+        self.advance().await;
     }
 
     /// Ends the task. Watchers are told if the shown state is no longer valid.
@@ -331,7 +331,7 @@ impl LiveSession {
             // A waiting message may have begun another turn.
             self.end_turns().await;
         }
-        self.look().await;
+        self.advance().await;
     }
 
     /// Returns true if work goes on for a person who may no longer act: then no rule decides, and nothing

@@ -176,11 +176,11 @@ impl DockerShared {
     async fn begin(&self, plan: &Plan<'_>) -> Result<Begun, Error> {
         let (name, body) = (container::name(plan.launch), plan.body());
         let image = body.image.as_deref().unwrap_or_default();
-        let look = || self.images.look_up(&self.engine, image);
-        let before = look().await?;
+        let look_up_image = || self.images.look_up(&self.engine, image);
+        let before = look_up_image().await?;
         let id = self.maker.create(&name, &body).await?;
         let begun = async {
-            let after = look().await?;
+            let after = look_up_image().await?;
             let attached = self.engine.attach(&id).await?;
             self.engine.start(&id).await?;
             Ok::<_, DockerProblem>((attached, after))

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::task::TaskTracker;
 
 use super::target::Target;
-use crate::news::{Change, News, NewsKind, ServerUpdate, Teller};
+use crate::news::{Change, News, NewsKind, ServerUpdate, NewsSender};
 use sepal_core::domain::{Holder, Timestamp};
 use sepal_mcp::authorization::{AuthorizationError, Challenge, Discovered, Grant};
 use sepal_store::clock::now;
@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Grants {
     pub records: Records,
     pub sealer: Sealer,
-    pub teller: Arc<Teller>,
+    pub news: Arc<NewsSender>,
     pub tasks: TaskTracker,
 }
 
@@ -146,7 +146,7 @@ impl Grants {
             .mcp_grants()
             .connect(&key, tokens, now())
             .await?;
-        self.tell(&key);
+        self.publish(&key);
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl Grants {
     /// Waits until the person has connected to a server that requires it; returns false if they decline, or
     /// after ten minutes.
     pub(crate) async fn wait(&self, key: &GrantKey) -> bool {
-        let mut news = self.teller.listen();
+        let mut news = self.news.listen();
         let until = tokio::time::Instant::now() + WAIT;
         loop {
             match self.row(key).await {
@@ -304,7 +304,7 @@ impl Grants {
     pub(crate) async fn need(&self, key: &GrantKey, challenge: &Challenge) {
         let text = serde_json::to_string(challenge).unwrap_or_default();
         match self.records.mcp_grants().need(key, &text, now()).await {
-            Ok(()) => self.tell(key),
+            Ok(()) => self.publish(key),
             Err(error) => {
                 tracing::warn!(mcp.server = %key.server, ?error, "That a server wants its person was not kept");
             }
@@ -321,21 +321,21 @@ impl Grants {
     /// Deletes a person's row at a server, and returns their grant if they had one.
     pub(crate) async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
         let sealed = self.records.mcp_grants().disconnect(key).await?;
-        self.tell(key);
+        self.publish(key);
         let kept = sealed.map(|sealed| self.open(key, &sealed)).transpose()?;
         Ok(kept.map(|kept| kept.grant))
     }
 
     /// Notifies the person's pages and waiting calls, here and at the other gateways.
-    pub(crate) fn tell(&self, key: &GrantKey) {
-        self.teller.tell(News {
+    pub(crate) fn publish(&self, key: &GrantKey) {
+        self.news.publish(News {
             tenant: Some(key.tenant.clone()),
             // `NewsKind::Connection` reaches only this user anyway.
             owner: None,
             server: key.server.clone(),
             kind: NewsKind::Connection(key.user.clone()),
         });
-        self.teller.tell_gateways(ServerUpdate {
+        self.news.publish_to_gateways(ServerUpdate {
             tenant: Some(key.tenant.clone()),
             owner: None,
             server: key.server.clone(),

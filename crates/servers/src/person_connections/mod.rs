@@ -233,7 +233,7 @@ impl Connections<'_> {
         let target = self.target(name).await?;
         let key = target.key(&self.caller.holder());
         self.grants().records.mcp_grants().dismiss(&key).await?;
-        self.grants().tell(&key);
+        self.grants().publish(&key);
         Ok(())
     }
 

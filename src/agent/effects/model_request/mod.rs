@@ -382,7 +382,7 @@ impl ModelRequest {
                 }
             });
         }
-        written_files::look(&mut calls, || Files::of(tools, self.is_unused)).await;
+        written_files::look_up(&mut calls, || Files::of(tools, self.is_unused)).await;
         calls
     }
 }

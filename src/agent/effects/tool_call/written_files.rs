@@ -15,7 +15,7 @@ use crate::servers::{BUNDLED, Held, Source};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
 /// The time limit of all look-ups for one answer.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 /// The time limit of the server's answers, which leaves time to cancel the request.
 const ANSWER_LIMIT: Duration = Duration::from_millis(900);
 /// The most files looked up for one answer.
@@ -49,7 +49,7 @@ impl<'a> Files<'a> {
 }
 
 /// Looks up the files that the calls of an answer would write, and adds the results to the calls.
-pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnce() -> Files<'a>) {
+pub(in crate::agent) async fn look_up<'a>(calls: &mut [Proposal], files: impl FnOnce() -> Files<'a>) {
     let paths: Vec<Option<String>> = calls.iter().map(path_of).collect();
     let places: Vec<_> = paths.iter().flatten().map(|path| place(path)).collect();
     // Calls of one answer run concurrently: if two of them write a file, no result would be reliable.
@@ -64,12 +64,12 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
         return;
     }
     let files = files();
-    let until = Instant::now() + LOOK_LIMIT;
+    let until = Instant::now() + LOOKUP_LIMIT;
     let is_empty = match &files {
         Files::Unused(assignment) => timeout_at(until, assignment.is_unclaimed()).await == Ok(true),
         Files::Open(_) | Files::Unknown => false,
     };
-    let looks = wanted.into_iter().map(async |(call, path)| {
+    let lookups = wanted.into_iter().map(async |(call, path)| {
         let found = match &files {
             Files::Open(server) => {
                 let asked = server.connection.file_facts(path, ANSWER_LIMIT);
@@ -82,7 +82,7 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
             Arc::make_mut(facts).file = Some(file);
         }
     });
-    futures::future::join_all(looks).await;
+    futures::future::join_all(lookups).await;
 }
 
 /// Returns the file that a call would write, if it is a call of the sandbox's own tool.

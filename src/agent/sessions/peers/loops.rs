@@ -41,8 +41,8 @@ pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
                 }
             },
             News::Reconnected => {
-                inner.factory.servers.look_again();
-                inner.look_at_all();
+                inner.factory.servers.refresh();
+                inner.refresh_all();
                 inner.send_answers();
             }
         }

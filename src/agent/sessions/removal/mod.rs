@@ -33,7 +33,7 @@ pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
     let stop = registry.stop.clone();
     let deleting = async {
         loop {
-            let wait = match look(&registry).await {
+            let wait = match advance(&registry).await {
                 Ok(next) => next.map_or(EVERY, |at| until(at).min(EVERY)),
                 Err(error) => {
                     tracing::warn!(%error, "Sessions that were given up cannot be read");
@@ -72,7 +72,7 @@ pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
 }
 
 /// Deletes sessions that are due, and hides the others. Returns the time at which the next one is due.
-async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
+async fn advance(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
     let mut next = None;
     for row in registry.records().sessions().given_up().await? {
         let Some(at) = row.marks.delete_at else {

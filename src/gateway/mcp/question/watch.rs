@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
                 signal = self.joined.signals.recv() => {
                     let events = self.events(signal).await?;
                     for event in events {
-                        if let Some(ending) = self.look(&event).await {
+                        if let Some(ending) = self.process(&event).await {
                             return Ok(if is_late { late(limit) } else { ending });
                         }
                     }
@@ -148,7 +148,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Processes an event; returns the ending if the event is one.
-    async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
+    async fn process(&mut self, shown: &ShownEvent) -> Option<Ending> {
         if shown.seq <= self.seq {
             return None;
         }
@@ -249,7 +249,7 @@ impl<'a> Watch<'a> {
             self.ask_for_answer(asked);
         }
         for shown in missed(self.question, self.key, self.seq).await? {
-            if let Some(ending) = self.look(&shown).await {
+            if let Some(ending) = self.process(&shown).await {
                 return Ok(Some(ending));
             }
         }

@@ -4,7 +4,7 @@ use super::super::SessionTools;
 use super::super::outcome::{failed, fenced};
 use super::super::tasks::CallStop;
 use super::super::workspace::Workspace;
-use super::comparing::{ANSWER_LIMIT, Look};
+use super::comparing::{ANSWER_LIMIT, WorkspaceScan};
 use super::kept::KeptResult;
 use super::knows_apart;
 use crate::agent::checkpoints::Restoring;
@@ -50,8 +50,8 @@ pub(in crate::agent::effects::tool_call) async fn take(
     let connection = &own.connection;
     let changing = async {
         let access = FileAccess::new(connection, ANSWER_LIMIT);
-        let look = Look::at(connection).await.ok_or(Refused::Unseen)?;
-        if look.digest() != base {
+        let scan = WorkspaceScan::at(connection).await.ok_or(Refused::Unseen)?;
+        if scan.digest() != base {
             return Err(Refused::Changed);
         }
         if let Some(fence) = fence {

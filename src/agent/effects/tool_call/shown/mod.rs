@@ -14,7 +14,7 @@ use crate::sandbox::host::SandboxHost;
 use crate::servers::{BUNDLED, SessionConnection, View};
 
 /// The time limit of looking up images, so that it does not delay requests that need no sandbox.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// The inputs of a call's digest besides server, definition and arguments.
 pub(in crate::agent) struct Shown<'a> {
@@ -82,6 +82,6 @@ impl Shown<'_> {
             }
         };
         // An engine that does not answer must not delay model requests.
-        let _ = tokio::time::timeout(LOOK_LIMIT, looking).await;
+        let _ = tokio::time::timeout(LOOKUP_LIMIT, looking).await;
     }
 }
