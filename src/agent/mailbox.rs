@@ -221,13 +221,13 @@ pub(super) enum Message {
     /// Updates from other gateways.
     Updates(Vec<SessionUpdate>),
     /// Updates may have been missed: read the journal, and check which gateway runs the session.
-    Look,
+    Refresh,
     /// The person who began the turn may no longer act, so the turn ends.
     EndTurn,
     /// Another session needs the memory: unload if nobody uses this session.
-    Rest,
+    Evict,
     /// The session is being deleted: stop everything and unload for good.
-    Leave {
+    Delete {
         by: UserId,
         reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>,
     },
@@ -241,8 +241,8 @@ impl Message {
             Self::Files { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::EndTurn | Self::Rest => {}
+            Self::Delete { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Outcome { .. } | Self::Updates(_) | Self::Refresh | Self::EndTurn | Self::Evict => {}
         }
     }
 }

@@ -69,7 +69,7 @@ impl Broadcaster {
 
     /// Asks the gateway that runs a session to look at it.
     pub(in crate::agent) fn nudge(&self, runner: &GatewayId, key: &SessionKey) {
-        let message = ClusterMessage::Look { key: key.clone() };
+        let message = ClusterMessage::Refresh { key: key.clone() };
         self.write(Address::Gateway(runner.clone()), message);
     }
 

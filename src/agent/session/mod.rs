@@ -55,7 +55,7 @@ impl LiveSession {
     /// Looks at the session again. Returns true if that changed anything.
     async fn refresh(&mut self) -> bool {
         let version = self.replica.state.control.version;
-        Box::pin(self.handle(Message::Look)).await;
+        Box::pin(self.handle(Message::Refresh)).await;
         self.replica.state.control.version != version
     }
 
@@ -104,12 +104,12 @@ impl LiveSession {
                 };
             }
             match next {
-                Some(Message::Leave { by, reply }) => match self.replica.admit(&by) {
+                Some(Message::Delete { by, reply }) => match self.replica.admit(&by) {
                     Ok(()) => return Box::pin(self.vanish(Some(reply))).await,
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
-                Some(Message::Rest) => {
-                    if self.can_rest() && self.can_leave(&may_leave) {
+                Some(Message::Evict) => {
+                    if self.can_be_evicted() && self.can_leave(&may_leave) {
                         break;
                     }
                     continue;
@@ -120,7 +120,7 @@ impl LiveSession {
                         continue;
                     }
                 }
-                Some(Message::Look) => {
+                Some(Message::Refresh) => {
                     // Unfinished sessions are looked at every few seconds. That alone must not keep one in
                     // memory, or a card that nobody answers would keep it for ever.
                     if !Box::pin(self.refresh()).await {
@@ -313,7 +313,7 @@ impl LiveSession {
                 let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.tools_now()));
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
-            Message::Look => {
+            Message::Refresh => {
                 Box::pin(self.replica.catch_up()).await;
                 if self.replica.has_open_calls() {
                     self.replica.agent.tools.refresh().await;
@@ -324,8 +324,8 @@ impl LiveSession {
                 self.end_turns().await;
             }
             // Handled in the loop, where the task can end.
-            Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
-            Message::Updates(_) | Message::Rest => {}
+            Message::Delete { reply, .. } => drop(reply.send(Err(stopping()))),
+            Message::Updates(_) | Message::Evict => {}
         }
         if is_barred {
             // A waiting message may have begun another turn.
@@ -419,7 +419,7 @@ impl LiveSession {
     }
 
     /// Returns true if no effect runs, and no server connections are kept that take time to start again.
-    fn can_rest(&self) -> bool {
+    fn can_be_evicted(&self) -> bool {
         let has_servers = self.replica.agent.tools.idle_limit().is_some();
         self.running.is_empty() && self.replica.unsettled.is_none() && !has_servers
     }

@@ -299,7 +299,7 @@ impl Sessions {
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         may_act(caller)?;
         let by = caller.user.id.clone();
-        let left = self.request(key, caller, |reply| Message::Leave { by, reply });
+        let left = self.request(key, caller, |reply| Message::Delete { by, reply });
         let left = left.await;
         removal::remove(&self.0, key, &caller.user.id, left).await
     }

@@ -80,7 +80,7 @@ impl SessionRegistry {
         // its mailbox.
         for (_, mailbox) in found.into_iter().take(ASKED) {
             // A session whose mailbox is full is in use.
-            let _ = mailbox.try_send(Message::Rest);
+            let _ = mailbox.try_send(Message::Evict);
         }
     }
 }

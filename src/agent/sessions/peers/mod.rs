@@ -56,7 +56,7 @@ impl SessionRegistry {
                     self.pass_on(key, updates);
                 }
             }
-            (ClusterMessage::Look { key }, _) => self.refresh(&key),
+            (ClusterMessage::Refresh { key }, _) => self.refresh(&key),
             (ClusterMessage::Came { gateway }, _) => self.cluster.membership.saw(&gateway),
             (ClusterMessage::Left { gateway }, _) => {
                 self.cluster.membership.forget(&gateway);
@@ -112,7 +112,7 @@ impl SessionRegistry {
                 if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(updates)) {
                     // A task with a full mailbox is busy: ask it to look at the journal later.
                     self.tasks
-                        .spawn(async move { drop(mailbox.send(Message::Look).await) });
+                        .spawn(async move { drop(mailbox.send(Message::Refresh).await) });
                 }
             }
             None if is_watched && !is_deleted => self.wake(key),
@@ -124,7 +124,7 @@ impl SessionRegistry {
     fn refresh(self: &Arc<Self>, key: &SessionKey) {
         let mailbox = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         match mailbox.filter(|mailbox| !mailbox.is_closed()) {
-            Some(mailbox) => drop(mailbox.try_send(Message::Look)),
+            Some(mailbox) => drop(mailbox.try_send(Message::Refresh)),
             None => self.wake(key),
         }
     }
@@ -149,7 +149,7 @@ impl SessionRegistry {
             let slot = slots.get(key).filter(|slot| slot.is_live());
             match slot.and_then(|slot| slot.mailbox.as_ref()) {
                 Some(mailbox) => {
-                    drop(mailbox.try_send(Message::Look));
+                    drop(mailbox.try_send(Message::Refresh));
                     false
                 }
                 None => true,
@@ -269,7 +269,7 @@ impl SessionRegistry {
         }
         match mailbox {
             Some(mailbox) => {
-                if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Look) {
+                if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Refresh) {
                     // A task with a full mailbox is busy: ask it to look later.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(look).await) });

@@ -235,7 +235,7 @@ async fn leave(
     }
     let (reply, answer) = oneshot::channel();
     let by = by.clone();
-    let mut leaving = Message::Leave { by, reply };
+    let mut leaving = Message::Delete { by, reply };
     loop {
         if registry.stop.is_cancelled() {
             return Err(stopping());
