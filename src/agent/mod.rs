@@ -35,7 +35,7 @@ pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
     Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
-    Signal, TurnView, UsageState, What,
+    Signal, TurnView, UsageState, FeedItem,
 };
 pub use mailbox::{Accepted, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
 pub use notifications::{

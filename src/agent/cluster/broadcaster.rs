@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::membership::Membership;
 use super::message::{ClusterMessage, SessionUpdate};
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Outlet, What};
+use crate::agent::feed::{Outlet, FeedItem};
 use crate::domain::{GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
@@ -118,29 +118,29 @@ impl Outlet for FeedBroadcaster {
         self.membership.is_awake()
     }
 
-    fn relay(&self, what: &What) {
+    fn relay(&self, item: &FeedItem) {
         // A gateway that starts meanwhile asks for the whole answer.
         if self.membership.is_alone() {
             return;
         }
         let publish = |update: &dyn Fn() -> SessionUpdate| self.broadcaster.publish(&self.key, update);
-        match what {
-            What::Delta(delta) => publish(&|| SessionUpdate::Delta(delta.clone())),
-            What::Progress(call, news) => {
+        match item {
+            FeedItem::Delta(delta) => publish(&|| SessionUpdate::Delta(delta.clone())),
+            FeedItem::Progress(call, news) => {
                 publish(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
-            What::Copying(bytes) => publish(&|| SessionUpdate::Copying(*bytes)),
-            What::ResourceChanged(resource) => {
+            FeedItem::Copying(bytes) => publish(&|| SessionUpdate::Copying(*bytes)),
+            FeedItem::ResourceChanged(resource) => {
                 publish(&|| SessionUpdate::ResourceChanged(resource.clone()));
             }
-            What::Notice(notice) => publish(&|| SessionUpdate::Notice(notice.clone())),
-            What::Event(_)
-            | What::Queue(_)
-            | What::Usage(_)
-            | What::Moved(_)
-            | What::Rewound
-            | What::Deleted
-            | What::Damaged => {}
+            FeedItem::Notice(notice) => publish(&|| SessionUpdate::Notice(notice.clone())),
+            FeedItem::Event(_)
+            | FeedItem::Queue(_)
+            | FeedItem::Usage(_)
+            | FeedItem::Moved(_)
+            | FeedItem::Rewound
+            | FeedItem::Deleted
+            | FeedItem::Damaged => {}
         }
     }
 

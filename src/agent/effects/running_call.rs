@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::tool_call::tasks::CallStop;
 use super::{Running, Wanted, elicitations, tool_call};
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::domain::CallId;
 use crate::mcp::CallNews;
 use crate::session::Command;
@@ -59,7 +59,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
     running.tracker.spawn(async move {
         let started = tokio::time::Instant::now();
         let news = |news| match news {
-            CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
+            CallNews::Progress(progress) => feed.announce(FeedItem::Progress(id.clone(), progress)),
             CallNews::Question(question) => elicitations.ask(&asker, *question),
             CallNews::Task(task) => created.submit(&id, *task, (&outcomes, &tracker)),
         };

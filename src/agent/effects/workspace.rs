@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::tool_call::SessionTools;
 use super::{Beside, Running, Wanted};
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
 use crate::session::Command;
@@ -48,7 +48,7 @@ impl WorkspaceCopying {
         loop {
             match tokio::time::timeout(TELL_EVERY, &mut copying).await {
                 Ok(outcome) => return Command::WorkspaceCopied { outcome },
-                Err(_) => self.feed.announce(What::Copying(watch.bytes())),
+                Err(_) => self.feed.announce(FeedItem::Copying(watch.bytes())),
             }
         }
     }

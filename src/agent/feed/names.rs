@@ -1,10 +1,10 @@
 //! Maps feed items to the event names of a language model service (S3.7), for programs that embed this crate
 //! and know those names.
 
-use super::What;
+use super::FeedItem;
 use crate::session::Event;
 
-impl What {
+impl FeedItem {
     /// Returns the item's event name in a language model service: `llmservice:thinking`,
     /// `llmservice:toolCall`, `llmservice:toolResult`, `llmservice:response`, `llmservice:error` or
     /// `llmservice:conversationReset`. Other items have none.
@@ -80,7 +80,7 @@ fn of_event(event: &Event) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::What;
+    use super::FeedItem;
     use crate::agent::feed::ShownEvent;
     use crate::session::properties::world::{World, approve, proposal, say};
     use crate::session::{Command, Event, Resolution};
@@ -100,7 +100,7 @@ mod tests {
         world.answer("done", vec![]);
         world.submit(&Command::ResetContext).unwrap();
         let names = world.events().filter_map(|event: &Event| {
-            let what = What::Event(ShownEvent {
+            let what = FeedItem::Event(ShownEvent {
                 seq: 1,
                 at: world.state.control.at,
                 event: event.clone(),
@@ -120,7 +120,7 @@ mod tests {
                 "llmservice:conversationReset",
             ]
         );
-        let usage = What::Usage(crate::agent::UsageState::default());
+        let usage = FeedItem::Usage(crate::agent::UsageState::default());
         assert_eq!(usage.service_event(), None);
     }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::replica::{Lost, Replica};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
-use crate::agent::feed::{ShownEvent, What};
+use crate::agent::feed::{ShownEvent, FeedItem};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
@@ -220,7 +220,7 @@ impl Replica {
     /// journal id, and could not continue from the events that follow.
     fn show_creation(&self, from: u64) {
         if from == 0 && self.state.control.version > 0 {
-            self.feed.show(What::Moved(self.state.control.seq));
+            self.feed.show(FeedItem::Moved(self.state.control.seq));
         }
     }
 
@@ -275,13 +275,13 @@ impl Replica {
                 at: commit.at,
                 event: event.clone(),
             };
-            self.feed.show(What::Event(event));
+            self.feed.show(FeedItem::Event(event));
         }
         if commit.events.iter().any(changes_queue) {
-            self.feed.show(What::Queue(self.queue()));
+            self.feed.show(FeedItem::Queue(self.queue()));
         }
         if commit.events.iter().any(changes_usage) {
-            self.feed.show(What::Usage(self.usage()));
+            self.feed.show(FeedItem::Usage(self.usage()));
         }
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.forget_unread();

@@ -9,7 +9,7 @@ use super::{LiveSession, Lost};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
 use crate::agent::effects::tool_call::workspace::OwnersDoor;
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::agent::feed::running_answer::Merged;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Code, ModelRequestId, UserId};
@@ -55,14 +55,14 @@ impl LiveSession {
             SessionUpdate::Answer(answer) => self.replica.feed.adopt(&answer),
             SessionUpdate::Progress(call, news) => {
                 if self.replica.is_executing(&call) {
-                    self.replica.feed.show(What::Progress(call, news));
+                    self.replica.feed.show(FeedItem::Progress(call, news));
                 }
             }
-            SessionUpdate::Copying(bytes) => self.replica.feed.show(What::Copying(bytes)),
+            SessionUpdate::Copying(bytes) => self.replica.feed.show(FeedItem::Copying(bytes)),
             SessionUpdate::ResourceChanged(resource) => {
-                self.replica.feed.show(What::ResourceChanged(resource));
+                self.replica.feed.show(FeedItem::ResourceChanged(resource));
             }
-            SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
+            SessionUpdate::Notice(notice) => self.replica.feed.show(FeedItem::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
                     self.replica.feed.send_answer();
@@ -110,7 +110,7 @@ impl LiveSession {
         }
         self.review().await;
         if self.replica.widen().await {
-            self.replica.feed.show(What::Usage(self.replica.usage()));
+            self.replica.feed.show(FeedItem::Usage(self.replica.usage()));
         }
         self.reconcile();
     }

@@ -22,7 +22,7 @@ use self::creation_limit::CreationLimit;
 pub(super) use self::replica::{Lost, Replica};
 use super::effects::model_request::meter::seen;
 use super::effects::{Running, Wanted};
-use super::feed::What;
+use super::feed::FeedItem;
 use super::feed::running_answer::RunningAnswer;
 use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
 use crate::domain::{CallId, Code, Holder, SandboxId};
@@ -195,8 +195,8 @@ impl LiveSession {
         self.vanish(None).await;
         match lost {
             Lost::Deleted => {}
-            Lost::Rewound => feed.show(What::Rewound),
-            Lost::Damaged => feed.show(What::Damaged),
+            Lost::Rewound => feed.show(FeedItem::Rewound),
+            Lost::Damaged => feed.show(FeedItem::Damaged),
         }
     }
 

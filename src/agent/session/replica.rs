@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
 use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
 use crate::domain::{Actor, CallId, SessionKey, Weighed};
@@ -96,9 +96,9 @@ impl Replica {
         self.follow_hosts();
         self.projection.update(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
-            self.feed.show(What::Moved(self.state.control.seq));
-            self.feed.show(What::Queue(self.queue()));
-            self.feed.show(What::Usage(self.usage()));
+            self.feed.show(FeedItem::Moved(self.state.control.seq));
+            self.feed.show(FeedItem::Queue(self.queue()));
+            self.feed.show(FeedItem::Usage(self.usage()));
         }
     }
 

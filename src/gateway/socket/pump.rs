@@ -11,7 +11,7 @@ use super::batch::Batch;
 use super::connection::send::{Client, Gone};
 use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
-use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
+use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, FeedItem, damaged};
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
@@ -244,8 +244,8 @@ impl<'a> Pump<'a> {
     ) -> Result<(), End> {
         let batch = Batch::take(first, signals);
         for signal in &batch.signals {
-            let is_named = self.is_unnamed && matches!(signal.what, What::Moved(_));
-            if is_named || matches!(signal.what, What::Rewound) {
+            let is_named = self.is_unnamed && matches!(signal.item, FeedItem::Moved(_));
+            if is_named || matches!(signal.item, FeedItem::Rewound) {
                 let has = is_named.then_some((self.seq, None));
                 // The new start covers the rest of the batch.
                 *signals = Box::pin(self.begin_anew(has)).await?;
@@ -273,9 +273,9 @@ impl<'a> Pump<'a> {
     }
 
     async fn show(&mut self, signal: &Signal) -> Result<(), End> {
-        match &signal.what {
-            What::Event(event) if event.seq <= self.seq => return Ok(()),
-            What::Event(event) => {
+        match &signal.item {
+            FeedItem::Event(event) if event.seq <= self.seq => return Ok(()),
+            FeedItem::Event(event) => {
                 if self.seq < event.seq - 1 {
                     Box::pin(self.fill_to(event.seq - 1)).await?;
                 }
@@ -284,7 +284,7 @@ impl<'a> Pump<'a> {
                 (self.seq, self.is_unnamed) = (event.seq, false);
                 return Ok(());
             }
-            What::Delta(delta) => {
+            FeedItem::Delta(delta) => {
                 let units = self.told.units(delta);
                 if *units > delta.offset {
                     return Ok(());
@@ -294,19 +294,19 @@ impl<'a> Pump<'a> {
                 }
                 *units += delta.text.encode_utf16().count();
             }
-            What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
-            What::Deleted => {
+            FeedItem::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
+            FeedItem::Deleted => {
                 let gone = "the session was deleted";
                 return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
             }
-            What::Damaged => return Err(End::Told(damaged())),
-            What::Notice(notice) => self.told.heed(notice),
-            What::Progress(..)
-            | What::Copying(_)
-            | What::ResourceChanged(_)
-            | What::Queue(_)
-            | What::Usage(_)
-            | What::Rewound => {}
+            FeedItem::Damaged => return Err(End::Told(damaged())),
+            FeedItem::Notice(notice) => self.told.heed(notice),
+            FeedItem::Progress(..)
+            | FeedItem::Copying(_)
+            | FeedItem::ResourceChanged(_)
+            | FeedItem::Queue(_)
+            | FeedItem::Usage(_)
+            | FeedItem::Rewound => {}
         }
         self.send(signal).await?;
         Ok(())

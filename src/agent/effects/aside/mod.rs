@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
 use crate::agent::budget::Paced;
-use crate::agent::feed::{Feed, Notice, What};
+use crate::agent::feed::{Feed, Notice, FeedItem};
 use crate::context::{self, Assembled, Context, Manner};
 use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
 use crate::llm::{self, Progress, RetryConfig};
@@ -135,7 +135,7 @@ impl Asker {
         let warn = |text| {
             let turn = self.payer.request.unwrap_or_default().turn;
             let notice = Notice::of_budget(text, turn);
-            self.feed.announce(What::Notice(notice));
+            self.feed.announce(FeedItem::Notice(notice));
         };
         let gate = self.agent.budgets.gate(self.payer.clone());
         let mut provider = Arc::clone(&candidate.provider);

@@ -12,7 +12,7 @@ use super::summarising::{NoSummary, Summariser};
 use super::{Asked, ModelRequest, compacting, counting, cut};
 use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{Notice, FeedItem};
 use crate::context::{self, Assembled};
 use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
 use crate::history;
@@ -203,7 +203,7 @@ impl ModelRequest {
 
     fn announce_no_summary(&self, why: &NoSummary) {
         tracing::warn!(%why, "What leaves the context is not summarised");
-        self.feed.announce(What::Notice(Notice {
+        self.feed.announce(FeedItem::Notice(Notice {
             text: format!("What leaves the context is not summarised: {why}"),
             code: "summary_failed".into(),
             turn: self.request.turn,
@@ -319,7 +319,7 @@ impl ModelRequest {
     fn warn(&self, text: String) {
         let turn = self.request.turn;
         self.feed
-            .announce(What::Notice(Notice::of_budget(text, turn)));
+            .announce(FeedItem::Notice(Notice::of_budget(text, turn)));
     }
 
     /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
@@ -340,7 +340,7 @@ impl ModelRequest {
         );
         let attempts = self.agent.retry.max_retries.saturating_add(1);
         self.feed.restart_answer(self.ticket);
-        self.feed.announce(What::Notice(Notice {
+        self.feed.announce(FeedItem::Notice(Notice {
             text,
             code: "model_fallback".into(),
             turn: self.request.turn,

@@ -3,7 +3,7 @@
 
 use super::Asked;
 use crate::agent::effects::session_agent::RequestBase;
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{Notice, FeedItem};
 use crate::domain::{MicroUsd, TokenUsage, TurnId};
 use crate::history::{Limits, Window};
 use crate::llm::catalogue::Model;
@@ -77,8 +77,8 @@ impl ByVendor {
 }
 
 /// The notice that a vendor refused its own block.
-pub(super) fn refused(turn: TurnId) -> What {
-    What::Notice(Notice {
+pub(super) fn refused(turn: TurnId) -> FeedItem {
+    FeedItem::Notice(Notice {
         text:
             "The provider does not take back what it compacted: the conversation is sent again, as \
                far as it fits"

@@ -24,7 +24,7 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
-use crate::agent::feed::{Feed, Notice, Ticket, What};
+use crate::agent::feed::{Feed, Notice, Ticket, FeedItem};
 use crate::agent::journal::Journal;
 use crate::context::{Arranged, Assembled, Manner};
 use crate::domain::{
@@ -261,7 +261,7 @@ impl ModelRequest {
             }
             Progress::Event(ModelEvent::LeftOut(what)) => {
                 tracing::warn!("{what}");
-                self.feed.announce(What::Notice(Notice {
+                self.feed.announce(FeedItem::Notice(Notice {
                     text: what,
                     code: "parameter_left_out".into(),
                     turn: self.request.turn,
@@ -278,7 +278,7 @@ impl ModelRequest {
                 ..
             } => {
                 self.feed.restart_answer(self.ticket);
-                self.feed.announce(What::Notice(Notice {
+                self.feed.announce(FeedItem::Notice(Notice {
                     text: reason,
                     code: "model_retry".into(),
                     turn: self.request.turn,

@@ -5,7 +5,7 @@ use super::meter::seen;
 use super::{Asked, ModelRequest};
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{Notice, FeedItem};
 use crate::history;
 use crate::llm;
 use crate::session::{Answer, Failure, Reasoning, Refusal};
@@ -38,7 +38,7 @@ pub(super) fn announce_ceiling(request: &ModelRequest, ceiling: Option<&Ceiling>
     };
     tracing::info!(tokens = ceiling.tokens, "A budget shortens an answer");
     let notice = Notice::of_budget(ceiling.words(), request.request.turn);
-    request.feed.announce(What::Notice(Notice {
+    request.feed.announce(FeedItem::Notice(Notice {
         code: "answer_limited".into(),
         ..notice
     }));

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::{Sessions, may_act};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::effects::tool_call::outcome::given;
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
 use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
 use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
@@ -220,7 +220,7 @@ impl<'s> SessionOffers<'s> {
         self.0.0.tasks.spawn(async move {
             while let Some(uri) = changes.recv().await {
                 let server = server.clone();
-                feed.announce(What::ResourceChanged(ResourceRef { server, uri }));
+                feed.announce(FeedItem::ResourceChanged(ResourceRef { server, uri }));
             }
         });
     }

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::registry::SessionRegistry;
 use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::Message;
 use crate::domain::{GatewayId, SessionKey};
@@ -105,7 +105,7 @@ impl SessionRegistry {
         let mailbox = slot.mailbox.clone().filter(|mailbox| !mailbox.is_closed());
         drop(slots);
         if is_deleted && let Some(feed) = self.forget(key) {
-            feed.show(What::Deleted);
+            feed.show(FeedItem::Deleted);
         }
         match mailbox {
             Some(mailbox) => {

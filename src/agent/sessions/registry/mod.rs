@@ -17,7 +17,7 @@ use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
 use crate::agent::effects::session_agent::AgentFactory;
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::{Message, store_away};
@@ -231,7 +231,7 @@ impl SessionRegistry {
             Err(error) => {
                 let refusal = unreadable(key, &error);
                 if error.is_damage() {
-                    feed.show(What::Damaged);
+                    feed.show(FeedItem::Damaged);
                 } else if feed.is_watched() {
                     // No further update may come for it.
                     self.cluster.membership.fall_behind(key);

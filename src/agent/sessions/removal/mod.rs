@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::refusal::{not_found, unreadable};
 use super::registry::SessionRegistry;
 use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::journal::JournalError;
 use crate::agent::mailbox::{Message, stopping, store_away};
@@ -180,7 +180,7 @@ pub(super) async fn remove(
     registry.projection.forget(key, by);
     registry.projection.written().await;
     if let Some(feed) = registry.forget(key) {
-        feed.show(What::Deleted);
+        feed.show(FeedItem::Deleted);
     }
     registry
         .cluster

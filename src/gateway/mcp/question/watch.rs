@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, What, damaged};
+use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, FeedItem, damaged};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 
@@ -119,22 +119,22 @@ impl<'a> Watch<'a> {
         signal: Result<Arc<crate::agent::Signal>, RecvError>,
     ) -> Result<Vec<ShownEvent>, Refusal> {
         match signal {
-            Ok(signal) => match &signal.what {
-                What::Event(event) => Ok(vec![event.clone()]),
-                What::Deleted | What::Rewound => Err(deleted()),
-                What::Damaged => Err(damaged()),
+            Ok(signal) => match &signal.item {
+                FeedItem::Event(event) => Ok(vec![event.clone()]),
+                FeedItem::Deleted | FeedItem::Rewound => Err(deleted()),
+                FeedItem::Damaged => Err(damaged()),
                 // Another gateway decided, so the events are read from the journal.
-                What::Moved(_) => missed(self.question, self.key, self.seq).await,
-                What::Queue(queue) => {
+                FeedItem::Moved(_) => missed(self.question, self.key, self.seq).await,
+                FeedItem::Queue(queue) => {
                     self.ask_anew(queue);
                     Ok(Vec::new())
                 }
-                What::Delta(_)
-                | What::Progress(..)
-                | What::Copying(_)
-                | What::ResourceChanged(_)
-                | What::Usage(_)
-                | What::Notice(_) => Ok(Vec::new()),
+                FeedItem::Delta(_)
+                | FeedItem::Progress(..)
+                | FeedItem::Copying(_)
+                | FeedItem::ResourceChanged(_)
+                | FeedItem::Usage(_)
+                | FeedItem::Notice(_) => Ok(Vec::new()),
             },
             Err(RecvError::Lagged(_)) => {
                 let Question {
