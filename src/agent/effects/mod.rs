@@ -39,7 +39,7 @@ use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, Weighed};
+use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, CountedEntry};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
@@ -101,7 +101,7 @@ impl Outcomes {
 /// The effects that have to run, with their inputs.
 pub(super) struct Wanted<'a> {
     pub(super) control: &'a Control,
-    pub(super) entries: &'a [Arc<Weighed>],
+    pub(super) entries: &'a [Arc<CountedEntry>],
     /// The place among the entries where some are missing.
     pub(super) gap: Gap,
     pub(super) choice: &'a ModelChoice,

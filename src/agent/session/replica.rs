@@ -11,7 +11,7 @@ use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
 use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
-use crate::domain::{Actor, CallId, SessionKey, Weighed};
+use crate::domain::{Actor, CallId, SessionKey, CountedEntry};
 use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
 use crate::session::{Genesis, ModelChoice, SessionState};
@@ -118,7 +118,7 @@ impl Replica {
         self.cut_to = limits;
         let past = Past::of(&self.state);
         let placed = &self.state.control.placed;
-        let count = |entry: &Weighed| {
+        let count = |entry: &CountedEntry| {
             let counter = Counter::default();
             // An attachment in the workspace may be replaced by a short text.
             let elsewhere = attachments::placed(entry, placed);

@@ -11,7 +11,7 @@ use crate::conversion::{Part, parts, reduced};
 use crate::prompts::{PromptWeights, Prompts, Rendered};
 use crate::provider::ContextSession;
 use crate::value::{Body, Context, Text};
-use sepal_core::domain::{Entry, Tool, Weighed};
+use sepal_core::domain::{Entry, Tool, CountedEntry};
 use sepal_core::history::PromptError;
 use sepal_llm::tokens::Counter;
 
@@ -23,7 +23,7 @@ pub struct Arranged {
     system: Vec<Context>,
     /// Contexts before the history.
     before: Vec<Beside>,
-    history: Vec<Arc<Weighed>>,
+    history: Vec<Arc<CountedEntry>>,
     /// Contexts right before the newest question.
     after: Vec<Beside>,
     /// True if the history is the session's whole history.
@@ -34,7 +34,7 @@ pub struct Arranged {
 #[derive(Debug, Clone)]
 struct Beside {
     source: Arc<str>,
-    entry: Arc<Weighed>,
+    entry: Arc<CountedEntry>,
 }
 
 /// The system prompt of one request, with the contexts outside of the history.
@@ -44,8 +44,8 @@ pub struct SystemText {
     pub text: Arc<str>,
     rendered: Rendered,
     system: Vec<Context>,
-    pub(super) before: Vec<Arc<Weighed>>,
-    pub(super) after: Vec<Arc<Weighed>>,
+    pub(super) before: Vec<Arc<CountedEntry>>,
+    pub(super) after: Vec<Arc<CountedEntry>>,
     sources: Vec<Beside>,
 }
 
@@ -56,7 +56,7 @@ impl Gathered {
             history: Vec::with_capacity(session.entries().len()),
             ..Arranged::default()
         };
-        let mut entry: Option<(Arc<Weighed>, Vec<Part>)> = None;
+        let mut entry: Option<(Arc<CountedEntry>, Vec<Part>)> = None;
         for context in self
             .lists
             .into_iter()
@@ -99,12 +99,12 @@ impl Arranged {
     }
 
     /// The history, oldest first: the original entries, or their remaining parts.
-    pub fn history(&self) -> &[Arc<Weighed>] {
+    pub fn history(&self) -> &[Arc<CountedEntry>] {
         &self.history
     }
 
     /// The entries outside of the history, for counting.
-    pub fn beside(&self) -> impl Iterator<Item = &Arc<Weighed>> {
+    pub fn beside(&self) -> impl Iterator<Item = &Arc<CountedEntry>> {
         let beside = self.before.iter().chain(&self.after);
         beside.map(|it| &it.entry)
     }
@@ -141,7 +141,7 @@ impl Arranged {
         })
     }
 
-    fn end(&mut self, entry: Option<(Arc<Weighed>, Vec<Part>)>) {
+    fn end(&mut self, entry: Option<(Arc<CountedEntry>, Vec<Part>)>) {
         let Some((entry, kept)) = entry else { return };
         let is_whole = kept.len() == parts(&entry).count();
         let left = if is_whole {
@@ -183,7 +183,7 @@ impl Arranged {
 
 /// Returns the entry that a request shows for a text. Calls and results without their counterparts are shown
 /// as material as well.
-fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<Weighed> {
+fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<CountedEntry> {
     text.entry(|words| match context.kind() {
         kind @ (ContextKind::User | ContextKind::Assistant) => Entry::message(kind.as_str(), words),
         ContextKind::System

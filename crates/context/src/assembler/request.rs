@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::arranged::{Arranged, SystemText};
 use crate::Context;
-use sepal_core::domain::{Effort, Entry, Tool, Weighed};
+use sepal_core::domain::{Effort, Entry, Tool, CountedEntry};
 use sepal_llm::{
     Answer, Compacting, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
 };
@@ -35,15 +35,15 @@ pub struct Manner {
 #[derive(Debug, Clone)]
 pub struct Assembled {
     request: Request,
-    before: Vec<Arc<Weighed>>,
-    after: Vec<Arc<Weighed>>,
+    before: Vec<Arc<CountedEntry>>,
+    after: Vec<Arc<CountedEntry>>,
 }
 
 impl Assembled {
     /// Makes a request that shows these entries of a history, of which the last `turn` are the newest turn.
     pub fn new(
         system: &SystemText,
-        (shown, turn): (&[Arc<Weighed>], usize),
+        (shown, turn): (&[Arc<CountedEntry>], usize),
         manner: Manner,
     ) -> Self {
         let made = Self {
@@ -76,7 +76,7 @@ impl Assembled {
     /// Replaces the entries of the history. A vendor ignores everything before its compacted block: in a
     /// request that resumes from a block, all other contexts stand after it.
     #[must_use]
-    pub fn showing(mut self, shown: &[Arc<Weighed>], turn: usize) -> Self {
+    pub fn showing(mut self, shown: &[Arc<CountedEntry>], turn: usize) -> Self {
         let turn = shown.len().saturating_sub(turn);
         let resumes = self.request.compacting.is_some_and(|it| it.resumes);
         let parts = if resumes {
@@ -110,8 +110,8 @@ impl Assembled {
 }
 
 /// Returns the number of entries up to the newest answer with a vendor's block, including its results.
-fn behind_block(shown: &[Arc<Weighed>]) -> usize {
-    let has_block = |entry: &Arc<Weighed>| {
+fn behind_block(shown: &[Arc<CountedEntry>]) -> usize {
+    let has_block = |entry: &Arc<CountedEntry>| {
         let Entry::Assistant { native, .. } = &***entry else {
             return false;
         };
@@ -150,11 +150,11 @@ mod tests {
 
     use super::{Assembled, Manner};
     use crate::assembler::arranged::SystemText;
-    use sepal_core::domain::{Entry, Native, Weighed};
+    use sepal_core::domain::{Entry, Native, CountedEntry};
     use sepal_llm::Compacting;
 
     /// `u` a question, `a` an answer, `b` an answer with a block of the vendor's, `r` a result.
-    fn entries(said: &str) -> Vec<Arc<Weighed>> {
+    fn entries(said: &str) -> Vec<Arc<CountedEntry>> {
         let entries = said.chars().map(|kind| match kind {
             'b' => Entry::Assistant {
                 text: "b".to_owned(),
@@ -176,7 +176,7 @@ mod tests {
             'a' => Entry::message("assistant", "a"),
             kind => Entry::message("user", kind),
         });
-        entries.map(Weighed::new).collect()
+        entries.map(CountedEntry::new).collect()
     }
 
     fn check(shown: &str, turn: usize, resumes: bool, expected: &str) {

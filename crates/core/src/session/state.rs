@@ -18,7 +18,7 @@ use super::title::{TitleSource, Titling};
 use crate::domain::{
     Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
     GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
-    Totals, TurnId, Weighed,
+    Totals, TurnId, CountedEntry,
 };
 
 /// The phase of a turn.
@@ -290,7 +290,7 @@ pub struct SessionState {
     /// The state without the context.
     pub control: Control,
     /// The working context, oldest first.
-    pub entries: Vec<Arc<Weighed>>,
+    pub entries: Vec<Arc<CountedEntry>>,
     /// Number of earlier entries that were dropped from the context.
     #[serde(default)]
     pub left_out: u64,

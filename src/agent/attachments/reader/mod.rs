@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
+use crate::domain::{Attachment, BlobId, Entry, MediaType, CountedEntry};
 use crate::llm::tokens::CHARACTERS_PER_TOKEN;
 
 /// A text may take at most one part in this many of the model's input, to leave room for everything else.
@@ -99,7 +99,7 @@ impl Reader {
     /// content once.
     pub(in crate::agent) fn missing(
         self,
-        entries: &[Arc<Weighed>],
+        entries: &[Arc<CountedEntry>],
         placed: &Placed,
     ) -> Vec<Attachment> {
         let mut seen = BTreeSet::new();
@@ -113,17 +113,17 @@ impl Reader {
     /// in the workspace. The text is the same in every request, because it follows from the journal alone.
     pub(in crate::agent) fn entries(
         self,
-        entries: &[Arc<Weighed>],
+        entries: &[Arc<CountedEntry>],
         placed: &Placed,
-    ) -> Vec<Arc<Weighed>> {
-        let read = |entry: &Arc<Weighed>| {
+    ) -> Vec<Arc<CountedEntry>> {
+        let read = |entry: &Arc<CountedEntry>| {
             let worded = (!placed.is_empty()).then(|| self.worded(entry, placed));
             worded.flatten().unwrap_or_else(|| Arc::clone(entry))
         };
         entries.iter().map(read).collect()
     }
 
-    fn worded(self, entry: &Weighed, placed: &Placed) -> Option<Arc<Weighed>> {
+    fn worded(self, entry: &CountedEntry, placed: &Placed) -> Option<Arc<CountedEntry>> {
         let Entry::User {
             seq,
             text,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{MAX_NAME_BYTES, Placed, Reader, Sight, file_name, is_file_name};
-use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
+use crate::domain::{Attachment, BlobId, Entry, MediaType, CountedEntry};
 
 fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
     Attachment {
@@ -17,8 +17,8 @@ fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
     }
 }
 
-fn message(text: &str, attachments: &[&Attachment]) -> Arc<Weighed> {
-    Weighed::new(Entry::User {
+fn message(text: &str, attachments: &[&Attachment]) -> Arc<CountedEntry> {
+    CountedEntry::new(Entry::User {
         seq: 1,
         text: text.to_owned(),
         attachments: attachments.iter().map(|it| (*it).clone()).collect(),
@@ -26,7 +26,7 @@ fn message(text: &str, attachments: &[&Attachment]) -> Arc<Weighed> {
 }
 
 /// Returns the text of an entry as it is read, and the names of its remaining attachments.
-fn read(reader: Reader, entry: &Arc<Weighed>, placed: &Placed) -> (String, Vec<String>) {
+fn read(reader: Reader, entry: &Arc<CountedEntry>, placed: &Placed) -> (String, Vec<String>) {
     let read = reader.entries(std::slice::from_ref(entry), placed);
     let Entry::User {
         text, attachments, ..

@@ -12,7 +12,7 @@ use super::session_agent::SessionAgent;
 use crate::agent::budget::Paced;
 use crate::agent::feed::{Feed, Notice, FeedItem};
 use crate::context::{self, Assembled, Context, Manner};
-use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
+use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, CountedEntry};
 use crate::llm::{self, Progress, RetryConfig};
 use crate::providers::Candidate;
 use crate::session::{ModelChoice, Refusal};
@@ -72,7 +72,7 @@ impl Asker {
         let request = self.request(choice, aside);
         let parts = RequestParts {
             system: counter.text(aside.system),
-            message: counter.counted(&Weighed::new(Entry::message("user", aside.text))),
+            message: counter.counted(&CountedEntry::new(Entry::message("user", aside.text))),
             ..RequestParts::default()
         };
         let purpose = aside.purpose;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Aside, Asker, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
-use crate::domain::{CallId, Entry, MicroUsd, RequestPurpose, Weighed};
+use crate::domain::{CallId, Entry, MicroUsd, RequestPurpose, CountedEntry};
 use crate::llm;
 use crate::session::{Call, Command, Review, ReviewVerdict, Spent};
 
@@ -57,7 +57,7 @@ pub(in crate::agent::effects) struct ReviewRequest {
     pub(in crate::agent::effects) reviewer: Option<Reviewer>,
     pub(in crate::agent::effects) call: Arc<Call>,
     /// The session's context, of which only the newest message of the person is read.
-    pub(in crate::agent::effects) said: Vec<Arc<Weighed>>,
+    pub(in crate::agent::effects) said: Vec<Arc<CountedEntry>>,
 }
 
 impl ReviewRequest {
@@ -149,7 +149,7 @@ fn cost(spent: &[Spent]) -> Option<MicroUsd> {
 
 /// Writes the document for the model; `None` = the arguments are too long. Everything is inside strings of
 /// one JSON document in one line, and `<` is escaped, so no content can end the document.
-fn document(call: &Call, said: &[Arc<Weighed>]) -> Option<String> {
+fn document(call: &Call, said: &[Arc<CountedEntry>]) -> Option<String> {
     let args = serde_json::to_string(&call.args).ok()?;
     if args.len() > MAX_ARGS_BYTES {
         return None;

@@ -14,7 +14,7 @@ use crate::agent::effects::session_agent::SessionAgent;
 use crate::agent::effects::{Running, Wanted};
 use crate::context::{Assembled, Context, Manner};
 use crate::domain::{
-    Code, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId, Weighed,
+    Code, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId, CountedEntry,
 };
 use crate::llm::{self, Finish};
 use crate::mcp::SamplingRequest;
@@ -157,13 +157,13 @@ fn model_for(agent: &SessionAgent, session: &ModelChoice, hints: &[String]) -> M
     })
 }
 
-fn entries(sampling: &Sampling) -> Vec<Arc<Weighed>> {
+fn entries(sampling: &Sampling) -> Vec<Arc<CountedEntry>> {
     let entries = sampling.messages.iter().map(|message| {
         let role = match message.role {
             SamplingRole::User => "user",
             SamplingRole::Assistant => "assistant",
         };
-        Weighed::new(Entry::message(role, message.text.as_str()))
+        CountedEntry::new(Entry::message(role, message.text.as_str()))
     });
     entries.collect()
 }

@@ -14,7 +14,7 @@ use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{Notice, FeedItem};
 use crate::context::{self, Assembled};
-use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
+use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, CountedEntry};
 use crate::history;
 use crate::llm::tokens::Counter;
 use crate::llm::{self, Progress};
@@ -190,7 +190,7 @@ impl ModelRequest {
             }
         };
         let before = asked.shown.tokens;
-        let count = |entry: &Weighed| counter.of_entry(entry);
+        let count = |entry: &CountedEntry| counter.of_entry(entry);
         asked.shown = asked.shown.summarised((&summary, by), count);
         asked.tokens += asked.shown.tokens.saturating_sub(before);
         if let Some(note) = asked.shown.entries.first() {

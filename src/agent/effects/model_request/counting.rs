@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
 use crate::domain::{
-    Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage, USE_SKILL, Weighed,
+    Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage, USE_SKILL, CountedEntry,
 };
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -24,7 +24,7 @@ impl SessionAgent {
     pub(in crate::agent) fn parts(
         &self,
         base: &RequestBase,
-        (entries, question): (&[Arc<Weighed>], Option<u64>),
+        (entries, question): (&[Arc<CountedEntry>], Option<u64>),
         counter: Counter,
     ) -> RequestParts {
         let mut parts = RequestParts {
@@ -109,7 +109,7 @@ impl SessionAgent {
 }
 
 /// Adds an entry; `is_asked` = the running turn began with this entry or an earlier one.
-pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
+pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&CountedEntry, bool), counter: Counter) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

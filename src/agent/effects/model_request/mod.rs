@@ -29,7 +29,7 @@ use crate::agent::journal::Journal;
 use crate::context::{Arranged, Assembled, Manner};
 use crate::domain::{
     Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
-    TokenUsage, Weighed,
+    TokenUsage, CountedEntry,
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
@@ -50,11 +50,11 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) choice: ModelChoice,
     /// The effort that the turn's message asks for.
     pub(in crate::agent) effort: Option<Effort>,
-    pub(in crate::agent) said: Vec<Arc<Weighed>>,
+    pub(in crate::agent) said: Vec<Arc<CountedEntry>>,
     /// The arranged contexts of the session's providers, including the history; empty before they are asked.
     pub(in crate::agent) arranged: Arranged,
     /// The history as the current model reads it.
-    pub(in crate::agent) entries: Vec<Arc<Weighed>>,
+    pub(in crate::agent) entries: Vec<Arc<CountedEntry>>,
     /// The attachments that are in the workspace.
     pub(in crate::agent) placed: Placed,
     /// Sends outcomes besides the answer.
@@ -119,7 +119,7 @@ impl ModelRequest {
     }
 
     fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
-        let count = |entry: &Weighed| counter.of_entry(entry);
+        let count = |entry: &CountedEntry| counter.of_entry(entry);
         let mut shown = history::window(past, limits, &self.strategies, count);
         if !self.arranged.is_whole() {
             // The positions in an arranged history are not those of the session.

@@ -1,7 +1,7 @@
 //! Implements the compaction strategies: each returns the entries that stay.
 
 use super::{Earlier, MIN_SUMMARY, Room, missing};
-use crate::domain::{CompactionStrategy, Weighed};
+use crate::domain::{CompactionStrategy, CountedEntry};
 use crate::history::groups::groups;
 use crate::history::past::{before_notes, seq};
 
@@ -24,7 +24,7 @@ pub(super) struct Cutting<'a, C> {
     pub(super) room: Room,
 }
 
-impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
+impl<C: Fn(&CountedEntry) -> u64> Cutting<'_, C> {
     /// The earlier compaction's entries, if they and its note still fit.
     pub(super) fn as_before(&self) -> Option<(Kept, CompactionStrategy)> {
         let standing = self.standing;

@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::past::seq;
 use super::shorten::{SHORT, shorten};
 use super::turn::Turn;
-use crate::domain::{CompactionStrategy, Entry, Weighed};
+use crate::domain::{CompactionStrategy, Entry, CountedEntry};
 use crate::session::{Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS};
 
 /// The `context:compacted` strategy name of removed reasoning.
@@ -33,7 +33,7 @@ pub(super) struct Room {
 impl Room {
     /// The room that `wanted` leaves beside the turn, and at least half of its tokens if the turn's read
     /// results can be shortened enough to stay within `most`.
-    pub(super) fn beside<C: Fn(&Weighed) -> u64>(
+    pub(super) fn beside<C: Fn(&CountedEntry) -> u64>(
         turn: &Turn<C>,
         wanted: Limits,
         most: Limits,
@@ -60,7 +60,7 @@ impl Room {
 
 /// Earlier turns as a request shows them.
 pub(super) struct Shown {
-    pub(super) entries: Vec<Arc<Weighed>>,
+    pub(super) entries: Vec<Arc<CountedEntry>>,
     /// Number of entries before the left-out ones.
     pub(super) head: usize,
     pub(super) tokens: u64,
@@ -113,13 +113,13 @@ impl Made {
 
 /// Earlier turns, oldest first.
 pub(super) struct Earlier<'a, C> {
-    entries: &'a [Arc<Weighed>],
+    entries: &'a [Arc<CountedEntry>],
     gap: Gap,
     count: &'a C,
 }
 
-impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
-    pub(super) fn new(entries: &'a [Arc<Weighed>], gap: Gap, count: &'a C) -> Self {
+impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
+    pub(super) fn new(entries: &'a [Arc<CountedEntry>], gap: Gap, count: &'a C) -> Self {
         Self {
             entries,
             gap,
@@ -272,14 +272,14 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         }
     }
 
-    fn least(&self, entry: &Arc<Weighed>) -> u64 {
+    fn least(&self, entry: &Arc<CountedEntry>) -> u64 {
         let short = shorten(entry, SHORT).or_else(|| unthinking(entry));
         (self.count)(short.as_ref().unwrap_or(entry))
     }
 }
 
 /// The form of the entry at `place` under a compaction.
-pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Weighed> {
+pub(super) fn form(entry: &Arc<CountedEntry>, place: u64, by: &Compaction) -> Arc<CountedEntry> {
     let short = (place < by.short_before)
         .then(|| shorten(entry, SHORT))
         .flatten();
@@ -293,7 +293,7 @@ pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Wei
 
 /// An answer without its native blocks: reasoning and signatures, which vendors only want back in the
 /// running turn. `None` = there are none.
-fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
+fn unthinking(entry: &CountedEntry) -> Option<Arc<CountedEntry>> {
     match &**entry {
         Entry::Assistant {
             text,
@@ -313,13 +313,13 @@ fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
 
 /// The note that replaces the left-out entries: their summary, or the number of entries missing in the
 /// middle.
-pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
+pub(super) fn note(by: &Compaction) -> Option<Arc<CountedEntry>> {
     let entries = by
         .from
         .checked_sub(by.head)
         .filter(|entries| *entries > 0)?;
     match &by.summary {
-        Some(summary) => Some(Weighed::new(Entry::Note {
+        Some(summary) => Some(CountedEntry::new(Entry::Note {
             text: format!(
                 "{entries} earlier messages are left out here. A model summarised them:\n{summary}"
             ),
@@ -329,8 +329,8 @@ pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
 }
 
 /// The note about entries missing in the middle.
-fn missing(missing: u64) -> Arc<Weighed> {
-    Weighed::new(Entry::Note {
+fn missing(missing: u64) -> Arc<CountedEntry> {
+    CountedEntry::new(Entry::Note {
         text: format!(
             "{missing} messages of the conversation are left out here, because it is longer than \
              what fits."

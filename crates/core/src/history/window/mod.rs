@@ -6,7 +6,7 @@ mod resumed;
 
 use std::sync::Arc;
 
-use crate::domain::{CompactionStrategy, Weighed};
+use crate::domain::{CompactionStrategy, CountedEntry};
 use crate::history::compaction::summary::Due;
 use crate::history::compaction::{Earlier, Room, note};
 use crate::history::groups::tokens;
@@ -19,7 +19,7 @@ use crate::session::{Compacted, Compaction, ContextSize, SummarisedBy};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// The entries, oldest first; results may be shortened, and a note may replace dropped entries.
-    pub entries: Vec<Arc<Weighed>>,
+    pub entries: Vec<Arc<CountedEntry>>,
     /// Number of earlier entries that are left out.
     pub left_out: u64,
     /// Tokens of `entries`, by the counter.
@@ -44,7 +44,7 @@ pub struct Window {
 
 impl Window {
     /// The entries that the model reads.
-    pub fn read(&self) -> &[Arc<Weighed>] {
+    pub fn read(&self) -> &[Arc<CountedEntry>] {
         let from = self.resumed.unwrap_or_default();
         self.entries.get(from..).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Window {
     pub fn summarised(
         mut self,
         (summary, by): (&str, SummarisedBy),
-        count: impl Fn(&Weighed) -> u64,
+        count: impl Fn(&CountedEntry) -> u64,
     ) -> Self {
         self.due = None;
         if let Some(compacted) = &mut self.compacted {
@@ -96,7 +96,7 @@ pub fn window(
     past: Past<'_>,
     limits: Limits,
     strategies: &[CompactionStrategy],
-    count: impl Fn(&Weighed) -> u64,
+    count: impl Fn(&CountedEntry) -> u64,
 ) -> Window {
     let count = &count;
     if let Some(resumed) = resumed::window(past, limits, count) {
@@ -152,7 +152,7 @@ pub fn window(
 }
 
 /// The window with all entries unchanged.
-fn whole(past: Past<'_>, count: &impl Fn(&Weighed) -> u64) -> Window {
+fn whole(past: Past<'_>, count: &impl Fn(&CountedEntry) -> u64) -> Window {
     let tokens = tokens(past.entries, count);
     Window {
         entries: past.entries.to_vec(),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::domain::{
     Actor, CallId, CommitId, Digest, EngineId, Entry, ForkOrigin, GatewayId, JournalId, Memo,
     RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage, ToolAnnotations, ToolRef,
-    Totals, UserId, Weighed,
+    Totals, UserId, CountedEntry,
 };
 use crate::session::{
     Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,
@@ -867,7 +867,7 @@ fn check_status(event: &Event, after: &SessionState) {
 }
 
 /// Checks that every call has exactly one result before any other entry.
-fn check_pairs(entries: &[Arc<Weighed>]) {
+fn check_pairs(entries: &[Arc<CountedEntry>]) {
     let mut open: BTreeSet<&CallId> = BTreeSet::new();
     let mut closed: BTreeSet<&CallId> = BTreeSet::new();
     for entry in entries {
