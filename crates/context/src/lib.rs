@@ -14,7 +14,7 @@ mod system_prompt;
 mod value;
 
 pub use assembler::{
-    Arranged, Assembled, Assembler, ContextBuilder, Gathered, Manner, SystemText, ask,
+    Arranged, Assembled, Assembler, ContextBuilder, Gathered, RequestOptions, SystemText, ask,
 };
 pub use conversion::Metadata;
 pub use filter::{ContextFilter, Filtered, Relevance};

@@ -17,7 +17,7 @@ use sepal_core::domain::TurnId;
 use sepal_store::clock::now;
 
 pub use self::arranged::{Arranged, SystemText};
-pub use self::request::{Assembled, Manner, ask};
+pub use self::request::{Assembled, RequestOptions, ask};
 
 /// The time limit of a provider.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use sepal_llm::{
 
 /// The parameters of a request besides its contexts.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Manner {
+pub struct RequestOptions {
     /// The model's name at the provider.
     pub model: String,
     /// The tools that the model may call.
@@ -44,19 +44,19 @@ impl Assembled {
     pub fn new(
         system: &SystemText,
         (shown, turn): (&[Arc<CountedEntry>], usize),
-        manner: Manner,
+        options: RequestOptions,
     ) -> Self {
         let made = Self {
             request: Request {
-                model: manner.model,
+                model: options.model,
                 system: (!system.text.is_empty()).then(|| Arc::clone(&system.text)),
-                tools: manner.tools,
-                deferral: manner.deferral,
-                temperature: manner.temperature,
-                effort: manner.effort,
-                max_tokens: manner.max_tokens,
-                max_output: manner.max_output,
-                compacting: manner.compacting,
+                tools: options.tools,
+                deferral: options.deferral,
+                temperature: options.temperature,
+                effort: options.effort,
+                max_tokens: options.max_tokens,
+                max_output: options.max_output,
+                compacting: options.compacting,
                 ..Request::default()
             },
             before: system.before.clone(),
@@ -66,11 +66,11 @@ impl Assembled {
     }
 
     /// Makes a request about something, such as a title, from only these contexts, newest first.
-    pub fn of(contexts: impl IntoIterator<Item = Context>, manner: Manner) -> Self {
+    pub fn of(contexts: impl IntoIterator<Item = Context>, options: RequestOptions) -> Self {
         let arranged = Arranged::of(contexts);
         // Without a template nothing is rendered, so this cannot fail.
-        let system = arranged.system(&manner.tools, "").unwrap_or_default();
-        Self::new(&system, (&[], 0), manner)
+        let system = arranged.system(&options.tools, "").unwrap_or_default();
+        Self::new(&system, (&[], 0), options)
     }
 
     /// Replaces the entries of the history. A vendor ignores everything before its compacted block: in a
@@ -148,7 +148,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Assembled, Manner};
+    use super::{Assembled, RequestOptions};
     use crate::assembler::arranged::SystemText;
     use sepal_core::domain::{Entry, Native, CountedEntry};
     use sepal_llm::Compacting;
@@ -182,14 +182,14 @@ mod tests {
     fn check(shown: &str, turn: usize, resumes: bool, expected: &str) {
         let mut system = SystemText::default();
         (system.before, system.after) = (entries("<"), entries(">"));
-        let manner = Manner {
+        let options = RequestOptions {
             compacting: Some(Compacting {
                 threshold: 1,
                 resumes,
             }),
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        let body = Assembled::new(&system, (&entries(shown), turn), manner);
+        let body = Assembled::new(&system, (&entries(shown), turn), options);
         let told = body.entries.iter().map(|entry| match entry {
             Entry::User { text, .. }
             | Entry::Assistant { text, .. }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Arranged, Assembled, Assembler, ContextBuilder, MAX_BYTES, Manner};
+use super::{Arranged, Assembled, Assembler, ContextBuilder, MAX_BYTES, RequestOptions};
 use crate::{
     Context, ContextError, ContextFilter, ContextKind, ContextProvider, ContextSession, Filtered,
     HistoryProvider, SystemPromptProvider,
@@ -197,9 +197,9 @@ async fn arranged(assembler: &Assembler, session: &ContextSession<'_>) -> Arrang
 }
 
 fn request(arranged: &Arranged, turn: usize) -> Assembled {
-    let manner = Manner::default();
-    let system = arranged.system(&manner.tools, "").unwrap();
-    Assembled::new(&system, (arranged.history(), turn), manner)
+    let options = RequestOptions::default();
+    let system = arranged.system(&options.tools, "").unwrap();
+    Assembled::new(&system, (arranged.history(), turn), options)
 }
 
 /// Asserts S4.3, S4.19, D5: the order is reversed once, and the entries are exact to the byte for the vendor.
@@ -260,7 +260,7 @@ async fn what_others_give_stands_where_its_provider_stands() {
         "two",
     ];
     assert_eq!(texts, expected);
-    let system = arranged.system(&Manner::default().tools, "").unwrap();
+    let system = arranged.system(&RequestOptions::default().tools, "").unwrap();
     let sources = system.sources(Counter::default());
     assert_eq!(sources.keys().collect::<Vec<_>>(), ["rules", "weather"]);
     let tokens = system.tokens(&[], Counter::default());

@@ -11,7 +11,7 @@ use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
 use crate::agent::budget::Paced;
 use crate::agent::feed::{Feed, Notice, FeedItem};
-use crate::context::{self, Assembled, Context, Manner};
+use crate::context::{self, Assembled, Context, RequestOptions};
 use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, CountedEntry};
 use crate::llm::{self, Progress, RetryConfig};
 use crate::providers::Candidate;
@@ -114,15 +114,15 @@ impl Asker {
     fn request(&self, choice: &ModelChoice, aside: &Aside<'_>) -> Assembled {
         let longest = self.agent.longest_answer(choice);
         let most = aside.max_tokens;
-        let manner = Manner {
+        let options = RequestOptions {
             model: choice.model.clone(),
             effort: Some(Effort::Off),
             max_tokens: Some(longest.map_or(most, |longest| longest.min(most))),
             max_output: longest,
-            ..Manner::default()
+            ..RequestOptions::default()
         };
         let contexts = [Context::user(aside.text), Context::system(aside.system)];
-        Assembled::of(contexts, manner)
+        Assembled::of(contexts, options)
     }
 
     /// Sends the request as far as budgets cover it.

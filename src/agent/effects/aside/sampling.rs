@@ -12,7 +12,7 @@ use super::{Asked, Asker, NoAnswer};
 use crate::agent::effects::model_request::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::agent::effects::{Running, Wanted};
-use crate::context::{Assembled, Context, Manner};
+use crate::context::{Assembled, Context, RequestOptions};
 use crate::domain::{
     Code, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId, CountedEntry,
 };
@@ -246,18 +246,18 @@ impl SampleRequest {
 
     fn request(&self) -> Assembled {
         let sampling = &self.sampling;
-        let manner = Manner {
+        let options = RequestOptions {
             model: sampling.model.model.clone(),
             effort: Some(Effort::Off),
             temperature: sampling.temperature,
             max_tokens: Some(sampling.max_tokens),
             max_output: self.asker.agent.longest_answer(&sampling.model),
-            ..Manner::default()
+            ..RequestOptions::default()
         };
         let system = sampling.system.as_deref().map(Context::system);
         let said = entries(sampling);
         let count = said.len();
-        Assembled::of(system, manner).showing(&said, count)
+        Assembled::of(system, options).showing(&said, count)
     }
 
     /// Returns the server's answer: the text up to the first stop sequence.

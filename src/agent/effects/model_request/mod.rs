@@ -26,7 +26,7 @@ use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, Notice, Ticket, FeedItem};
 use crate::agent::journal::Journal;
-use crate::context::{Arranged, Assembled, Manner};
+use crate::context::{Arranged, Assembled, RequestOptions};
 use crate::domain::{
     Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
     TokenUsage, CountedEntry,
@@ -220,7 +220,7 @@ impl ModelRequest {
         }
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let manner = Manner {
+        let options = RequestOptions {
             model: choice.model.clone(),
             tools,
             deferral,
@@ -232,7 +232,7 @@ impl ModelRequest {
         };
         let turn = self.past().newest_turn();
         Ok(Asked {
-            body: Assembled::new(&system, (&shown.entries, turn), manner),
+            body: Assembled::new(&system, (&shown.entries, turn), options),
             shown,
             tokens: needed,
             parts,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::meter::{Meter, Subject};
 use crate::agent::budget::{Gate, Paced, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::context::{self, Assembled, Context, Manner};
+use crate::context::{self, Assembled, Context, RequestOptions};
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::history::{Due, Flaws};
 use crate::llm::tokens::Counter;
@@ -140,13 +140,13 @@ impl Summariser<'_> {
     fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> Assembled {
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let manner = Manner {
+        let options = RequestOptions {
             model: choice.model.clone(),
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        Assembled::of([Context::user(question), Context::system(system)], manner)
+        Assembled::of([Context::user(question), Context::system(system)], options)
     }
 
     /// Asks as far as budgets cover it. The usage of a failure is counted.

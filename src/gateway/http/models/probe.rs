@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::agent::{Budgets, Probe, Unanswered};
-use crate::context::{Assembled, Context, Manner};
+use crate::context::{Assembled, Context, RequestOptions};
 use crate::domain::{Holder, TenantId};
 use crate::llm::catalogue::Model;
 use crate::llm::{self, ProviderKind, Refusal};
@@ -174,7 +174,7 @@ impl Prober {
 }
 
 fn request(kind: ProviderKind, model: &str) -> Assembled {
-    let manner = Manner {
+    let options = RequestOptions {
         model: model.to_owned(),
         max_tokens: Some(match kind {
             // OpenAI's reasoning models refuse a lower limit.
@@ -184,7 +184,7 @@ fn request(kind: ProviderKind, model: &str) -> Assembled {
             | ProviderKind::OpenAiCompatible
             | ProviderKind::Scripted => 1,
         }),
-        ..Manner::default()
+        ..RequestOptions::default()
     };
-    Assembled::of([Context::user("Say OK.")], manner)
+    Assembled::of([Context::user("Say OK.")], options)
 }
