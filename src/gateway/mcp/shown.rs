@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::visible::{visible, visible_line};
 use crate::domain::{Actor, FileFacts, RunsIn, RunsInKind};
-use crate::session::{Approver, Call, CallReview, Review, ToolFacts, Wants};
+use crate::session::{Approver, Call, CallReview, Review, ToolFacts, ApprovalRequirement};
 
 /// Describes the whole call, regardless of its length.
 pub fn shown(call: &Call) -> String {
@@ -62,7 +62,7 @@ fn about(facts: &ToolFacts) -> String {
 }
 
 /// Describes the requirements for the call beside the owner's approval, with one sentence for each.
-fn wanted(wants: &Wants) -> String {
+fn wanted(wants: &ApprovalRequirement) -> String {
     let mut text = String::new();
     for approver in &wants.approvers {
         match approver {

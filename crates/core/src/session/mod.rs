@@ -45,7 +45,7 @@ pub use call::{
     ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome, Output, PastDecision, Proposal,
     RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage, SamplingProblem, SamplingReply,
     SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin,
-    Wants, elicitations_wait_since, waiting_since,
+    ApprovalRequirement, elicitations_wait_since, waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};

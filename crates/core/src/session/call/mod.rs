@@ -8,7 +8,7 @@ mod repeated;
 mod sampling;
 mod task;
 mod view;
-mod wants;
+mod requirement;
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub use sampling::{
 };
 pub use task::CallTask;
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
-pub use wants::{Consent, Wants};
+pub use requirement::{Consent, ApprovalRequirement};
 
 use super::review::CallReview;
 
@@ -219,8 +219,8 @@ pub struct Call {
     /// The reason the call needs approval.
     pub why: String,
     /// The approval requirements.
-    #[serde(default, skip_serializing_if = "Wants::is_plain")]
-    pub wants: Wants,
+    #[serde(default, skip_serializing_if = "ApprovalRequirement::is_plain")]
+    pub wants: ApprovalRequirement,
     /// The approvals so far, one per person; empty if the owner's approval suffices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<Consent>,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Draft;
 use crate::domain::{Actor, Code, Digest, GestureMeans, Role, Timestamp, UserId};
-use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
+use crate::session::call::{Call, CallStatus, Consent, Decider, ApprovalRequirement};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
@@ -205,10 +205,10 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 /// The approval requirements of the current rules for a call as it is, or with edited arguments; the expiry
 /// stays. Edited arguments also need the owner's approval, whoever wrote them: an approver of another
 /// person's call decides whether it runs, not what else runs.
-fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
+fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> ApprovalRequirement {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
-    let wants = Wants {
+    let wants = ApprovalRequirement {
         expires_at: call.wants.expires_at,
         expires_after_ms: call.wants.expires_after_ms,
         ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
@@ -219,7 +219,7 @@ fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) 
     wants
 }
 
-fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
+fn want(draft: &mut Draft<'_>, call: &Call, wants: &ApprovalRequirement) {
     let now = draft.control.call(&call.id);
     if now.is_some_and(|now| *wants != now.wants) {
         draft.push(Event::WantsChanged {
@@ -277,7 +277,7 @@ fn owner(draft: &Draft<'_>) -> Option<UserId> {
     draft.control.owner.as_ref().map(|owner| owner.id.clone())
 }
 
-fn not_theirs(name: &str, wants: &Wants) -> Refusal {
+fn not_theirs(name: &str, wants: &ApprovalRequirement) -> Refusal {
     let who: Vec<String> = wants.approvers.iter().map(told).collect();
     let who = match who.as_slice() {
         [] => told(&Approver::Owner),

@@ -14,7 +14,7 @@ use crate::domain::{
     Timestamp, TurnId,
 };
 use crate::session::call::{
-    Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Wants,
+    Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, ApprovalRequirement,
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
@@ -266,9 +266,9 @@ impl Draft<'_> {
         id: &CallId,
         args: &Value,
         facts: Option<&ToolFacts>,
-    ) -> (String, Wants) {
+    ) -> (String, ApprovalRequirement) {
         let Some(facts) = facts else {
-            return (String::new(), Wants::default());
+            return (String::new(), ApprovalRequirement::default());
         };
         let rules = self.inputs.rules;
         let session = (&*self.control.rules, self.control.totals.cost);

@@ -14,7 +14,7 @@ pub(super) use edited_args::EditedArgs;
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
     Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
-    SaidCall, SamplingStage, Verdict, Wants, is_zero,
+    SaidCall, SamplingStage, Verdict, ApprovalRequirement, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -59,7 +59,7 @@ pub enum Event {
         calls: Vec<Arc<Call>>,
     },
     /// Hidden. The approval requirements of a waiting call changed.
-    WantsChanged { call: CallId, wants: Wants },
+    WantsChanged { call: CallId, wants: ApprovalRequirement },
     /// Hidden. A person approved a call that needs more than its owner's approval. The call starts only
     /// after [`Self::Decided`].
     Consented {

@@ -7,7 +7,7 @@ use crate::domain::{Actor, GestureMeans, Role, Timestamp, UserId};
 
 /// The requirements that a pending call has to meet before it may start. Plain = the owner's approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wants {
+pub struct ApprovalRequirement {
     /// The required approvers, each once, in order; all of them have to approve. Empty = only the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Approver>,
@@ -22,7 +22,7 @@ pub struct Wants {
     pub expires_after_ms: Option<u64>,
 }
 
-impl Wants {
+impl ApprovalRequirement {
     /// The requirements of rules, without an expiry.
     pub fn new(approvers: &[Approver], fresh_gesture: bool) -> Self {
         let is_plain = approvers.iter().all(|who| *who == Approver::Owner);
@@ -144,7 +144,7 @@ pub struct Consent {
 mod tests {
     use sepal_policy::Approver;
 
-    use super::{Consent, Wants};
+    use super::{Consent, ApprovalRequirement};
     use crate::domain::{Actor, Role, Timestamp, UserId};
 
     fn consent(bits: u128, role: Role) -> Consent {
@@ -189,7 +189,7 @@ mod tests {
                 true,
             ),
         ] {
-            let wants = Wants::new(&approvers, false);
+            let wants = ApprovalRequirement::new(&approvers, false);
             let yes: Vec<Consent> = yes.into_iter().cloned().collect();
             let is_open = wants.open(Some(&owner), &yes).next().is_some();
             assert_eq!(!is_open, is_met, "{approvers:?} {yes:?}");
