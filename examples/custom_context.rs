@@ -9,7 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use sepal::context::{
     Assembled, Context, ContextBuilder, ContextError, ContextFilter, ContextProvider,
-    ContextSession, Filtered, HistoryProvider, RequestOptions, Relevance, SystemPromptProvider,
+    ContextSession, Filtered, HistoryProvider, Relevance, RequestOptions, SystemPromptProvider,
 };
 use sepal::domain::{Entry, SessionId, SessionKey, TenantId, Timestamp};
 use sepal::history::Input;

@@ -15,7 +15,7 @@ use crate::domain::{
     SandboxId, ToolRef, UserId,
 };
 use crate::providers::Wanted;
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
@@ -158,7 +158,10 @@ pub(super) struct ServerQuestion<'a> {
 pub(super) trait ServerDoor: Send + Sync {
     /// Returns the session's connection, opened if necessary, and the time limit for an answer. Refuses if a
     /// rule denies the request.
-    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
+    async fn reach(
+        &self,
+        question: &ServerQuestion<'_>,
+    ) -> Result<(LiveConnection, Duration), Refusal>;
 }
 
 /// The parts of a request to a session's servers: the servers, and the rules and cost that may forbid it.
@@ -177,7 +180,7 @@ pub(super) trait WorkspaceDoor: Send + Sync {
     /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
     async fn is_unused(&self) -> bool;
     /// Returns the server in the session's sandbox, started if necessary.
-    async fn open(&self) -> Result<Held, Refusal>;
+    async fn open(&self) -> Result<LiveConnection, Refusal>;
     /// The size limit of the workspace in bytes.
     fn room(&self) -> u64;
     /// The checkpoints of the workspace.
@@ -242,7 +245,11 @@ impl Message {
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Delete { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Updates(_) | Self::Refresh | Self::EndTurn | Self::Evict => {}
+            Self::Outcome { .. }
+            | Self::Updates(_)
+            | Self::Refresh
+            | Self::EndTurn
+            | Self::Evict => {}
         }
     }
 }

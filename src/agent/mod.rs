@@ -34,8 +34,8 @@ pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
-    Signal, TurnView, UsageState, FeedItem,
+    Feed, FeedItem, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView,
+    ShownEvent, Signal, TurnView, UsageState,
 };
 pub use mailbox::{Accepted, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
 pub use notifications::{

@@ -61,5 +61,5 @@ pub use person_connections::{
     RedirectAddress,
 };
 pub use registry::{Servers, ServersParts};
-pub use session_connection::{Held, SessionConnection};
+pub use session_connection::{LiveConnection, SessionConnection};
 pub use try_out::open_for;

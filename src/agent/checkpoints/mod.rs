@@ -218,7 +218,9 @@ impl Checkpoints {
             (Some(late), cause) => window::late(Some(late), cause.cloned().unwrap_or_default()),
             (None, cause) => cause.cloned().unwrap_or_default(),
         };
-        self.scan_with_retry(state, access, &cause).await.map_err(Some)?;
+        self.scan_with_retry(state, access, &cause)
+            .await
+            .map_err(Some)?;
         state.late = None;
         Ok(())
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::membership::Membership;
 use super::message::{ClusterMessage, SessionUpdate};
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Outlet, FeedItem};
+use crate::agent::feed::{FeedItem, Outlet};
 use crate::domain::{GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
@@ -50,7 +50,11 @@ impl Broadcaster {
     }
 
     /// Sends an update to the followers of a session.
-    pub(in crate::agent) fn publish(&self, key: &SessionKey, update: impl FnOnce() -> SessionUpdate) {
+    pub(in crate::agent) fn publish(
+        &self,
+        key: &SessionKey,
+        update: impl FnOnce() -> SessionUpdate,
+    ) {
         if self.is_shared {
             self.send(Outgoing::Update(key.clone(), update()));
         }
@@ -123,7 +127,8 @@ impl Outlet for FeedBroadcaster {
         if self.membership.is_alone() {
             return;
         }
-        let publish = |update: &dyn Fn() -> SessionUpdate| self.broadcaster.publish(&self.key, update);
+        let publish =
+            |update: &dyn Fn() -> SessionUpdate| self.broadcaster.publish(&self.key, update);
         match item {
             FeedItem::Delta(delta) => publish(&|| SessionUpdate::Delta(delta.clone())),
             FeedItem::Progress(call, news) => {

@@ -39,7 +39,7 @@ use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
 use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, CountedEntry};
+use crate::domain::{CallId, CountedEntry, Iteration, ModelRequestId, TurnId};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 

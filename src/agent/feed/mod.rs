@@ -102,7 +102,10 @@ impl Signal {
 
     /// Returns the form that a door renders: computed at the first use, and shared by all watchers. Only one
     /// type is stored; a request for another type gets `None`.
-    pub fn rendered<T: Any + Send + Sync>(&self, render: impl FnOnce(&FeedItem) -> T) -> Option<&T> {
+    pub fn rendered<T: Any + Send + Sync>(
+        &self,
+        render: impl FnOnce(&FeedItem) -> T,
+    ) -> Option<&T> {
         let rendered = self.rendered.get_or_init(|| Box::new(render(&self.item)));
         rendered.downcast_ref()
     }

@@ -1,6 +1,8 @@
 //! Tests offsets, attempts, and which gateway may stream.
 
-use super::{Delta, DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, FeedItem};
+use super::{
+    Delta, DeltaKind, Feed, FeedItem, QueueState, SessionView, Ticket, TurnView, UsageState,
+};
 use crate::domain::{Iteration, JournalId, ModelRequestId, Timestamp, TurnId};
 use crate::session::ModelChoice;
 

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::replica::{Lost, Replica};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
-use crate::agent::feed::{ShownEvent, FeedItem};
+use crate::agent::feed::{FeedItem, ShownEvent};
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;

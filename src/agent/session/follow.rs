@@ -110,7 +110,9 @@ impl LiveSession {
         }
         self.review().await;
         if self.replica.widen().await {
-            self.replica.feed.show(FeedItem::Usage(self.replica.usage()));
+            self.replica
+                .feed
+                .show(FeedItem::Usage(self.replica.usage()));
         }
         self.reconcile();
     }

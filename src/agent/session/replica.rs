@@ -11,7 +11,7 @@ use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
 use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
-use crate::domain::{Actor, CallId, SessionKey, CountedEntry};
+use crate::domain::{Actor, CallId, CountedEntry, SessionKey};
 use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
 use crate::session::{Genesis, ModelChoice, SessionState};

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::visible::{visible, visible_line};
 use crate::domain::{Actor, FileFacts, RunsIn, RunsInKind};
-use crate::session::{Approver, Call, CallReview, Review, ToolFacts, ApprovalRequirement};
+use crate::session::{ApprovalRequirement, Approver, Call, CallReview, Review, ToolFacts};
 
 /// Describes the whole call, regardless of its length.
 pub fn shown(call: &Call) -> String {

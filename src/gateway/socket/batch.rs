@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::agent::{Signal, FeedItem};
+use crate::agent::{FeedItem, Signal};
 
 /// The maximum number of signals in a batch.
 const MOST: usize = 32;
@@ -65,7 +65,7 @@ mod tests {
     use tokio::sync::broadcast;
 
     use super::Batch;
-    use crate::agent::{QueueState, Signal, FeedItem};
+    use crate::agent::{FeedItem, QueueState, Signal};
 
     fn signal(item: FeedItem) -> Arc<Signal> {
         Arc::new(Signal::new(item))
@@ -81,7 +81,11 @@ mod tests {
     #[test]
     fn only_the_latest_state_is_left_and_the_order_stays() {
         let (sender, mut receiver) = broadcast::channel(8);
-        for sent in [signal(FeedItem::Moved(1)), queue(2), signal(FeedItem::Moved(3))] {
+        for sent in [
+            signal(FeedItem::Moved(1)),
+            queue(2),
+            signal(FeedItem::Moved(3)),
+        ] {
             assert!(sender.send(sent).is_ok());
         }
         let batch = Batch::take(queue(1), &mut receiver);

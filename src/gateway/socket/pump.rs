@@ -11,7 +11,9 @@ use super::batch::Batch;
 use super::connection::send::{Client, Gone};
 use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
-use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, FeedItem, damaged};
+use crate::agent::{
+    FeedItem, Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, damaged,
+};
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};

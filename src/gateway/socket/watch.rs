@@ -124,7 +124,11 @@ fn send_to_lists(connections: &[Arc<Connection>], frame: impl FnOnce() -> Frame)
     }
 }
 
-fn send_to_sessions(context: &SocketContext, frame: Frame, concerned: impl Fn(&Connection) -> bool) {
+fn send_to_sessions(
+    context: &SocketContext,
+    frame: Frame,
+    concerned: impl Fn(&Connection) -> bool,
+) {
     let frame = Arc::new(frame);
     for connection in context.connections.all(|_| true) {
         if matches!(connection.shows, Shows::Session(_)) && concerned(&connection) {

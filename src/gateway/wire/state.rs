@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use super::call::card::queue_frame;
 use super::event::event_frames;
 use super::frame::{Frame, Frames, Json, frame, frame_with, write_fields};
-use crate::agent::{Delta, DeltaKind, Notice, SessionView, Signal, UsageState, FeedItem};
+use crate::agent::{Delta, DeltaKind, FeedItem, Notice, SessionView, Signal, UsageState};
 use crate::domain::MicroUsd;
 use crate::session::RequestFacts;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sepal::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
-use sepal::domain::{Entry, Native, TokenUsage, CountedEntry};
+use sepal::domain::{CountedEntry, Entry, Native, TokenUsage};
 use sepal::history::{self, Limits, Past, Window};
 use sepal::llm::Compacting;
 use sepal::llm::tokens::Counter;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::task::TaskTracker;
 
 use super::target::Target;
-use crate::news::{Change, News, NewsKind, ServerUpdate, NewsSender};
+use crate::news::{Change, News, NewsKind, NewsSender, ServerUpdate};
 use sepal_core::domain::{Holder, Timestamp};
 use sepal_mcp::authorization::{AuthorizationError, Challenge, Discovered, Grant};
 use sepal_store::clock::now;
@@ -46,7 +46,7 @@ struct Kept {
 
 /// A grant and its version in the row.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct StoredGrant {
     pub version: i64,
     pub grant: Grant,
 }
@@ -117,7 +117,7 @@ impl Grants {
         &self,
         target: &Target,
         person: &Holder,
-    ) -> Result<Option<Held>, store::Error> {
+    ) -> Result<Option<StoredGrant>, store::Error> {
         let key = target.key(person);
         let row = self.row(&key).await?;
         let Some((version, sealed)) = row.and_then(|row| Some((row.version, row.sealed?))) else {
@@ -126,7 +126,7 @@ impl Grants {
         let kept = self.open(&key, &sealed)?;
         let is_here = kept.address == target.address();
         let grant = kept.grant;
-        Ok(is_here.then_some(Held { version, grant }))
+        Ok(is_here.then_some(StoredGrant { version, grant }))
     }
 
     /// Stores a person's grant, and notifies their pages and waiting calls.
@@ -157,7 +157,7 @@ impl Grants {
         target: &Target,
         person: &Holder,
         stale: i64,
-    ) -> Result<Option<Held>, AuthorizationError> {
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let (grants, target, person) = (self.clone(), target.clone(), person.clone());
         // The caller may be cancelled; new tokens must be stored all the same, because the old ones are used
         // up.
@@ -171,7 +171,7 @@ impl Grants {
         target: &Target,
         person: &Holder,
         stale: i64,
-    ) -> Result<Option<Held>, AuthorizationError> {
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let key = target.key(person);
         let owner = hex::encode(rand::random::<[u8; 16]>());
         let began = now();
@@ -209,8 +209,8 @@ impl Grants {
         &self,
         target: &Target,
         key: &GrantKey,
-        (held, owner): (Held, &str),
-    ) -> Result<Option<Held>, AuthorizationError> {
+        (held, owner): (StoredGrant, &str),
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let renewed = held.grant.renewed(&target.client, now().0).await;
         let mine = (held.version, owner);
         match renewed {
@@ -219,7 +219,7 @@ impl Grants {
                 tracing::info!(mcp.server = %key.server, tenant.id = %key.tenant, user.id = %key.user, "A connection to an MCP server was renewed");
                 if is_kept {
                     let version = held.version + 1;
-                    return Ok(Some(Held { version, grant }));
+                    return Ok(Some(StoredGrant { version, grant }));
                 }
                 // The person has connected again meanwhile.
                 let person = Holder {

@@ -239,7 +239,11 @@ impl Installations {
         }
     }
 
-    fn find_available(&self, entry: &ServerEntry, spec: &PackageSpec) -> Result<Available, Unavailable> {
+    fn find_available(
+        &self,
+        entry: &ServerEntry,
+        spec: &PackageSpec,
+    ) -> Result<Available, Unavailable> {
         let whose = (&entry.scope, entry.name.as_str());
         let Some(row) = self.of(whose.0, whose.1) else {
             return Err(Unavailable::Installing(InstallState::Waiting));

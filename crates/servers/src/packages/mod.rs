@@ -172,7 +172,11 @@ impl Round {
         Ok(is_open)
     }
 
-    async fn advance_entry(&self, entry: &ServerEntry, spec: &PackageSpec) -> Result<bool, store::Error> {
+    async fn advance_entry(
+        &self,
+        entry: &ServerEntry,
+        spec: &PackageSpec,
+    ) -> Result<bool, store::Error> {
         let installations = Arc::clone(&self.servers.0.installations);
         let row = installations.of(&entry.scope, &entry.name);
         let row = if let Some(row) = row.filter(|row| row.installation.spec == *spec) {

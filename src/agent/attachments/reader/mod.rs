@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::domain::{Attachment, BlobId, Entry, MediaType, CountedEntry};
+use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 use crate::llm::tokens::CHARACTERS_PER_TOKEN;
 
 /// A text may take at most one part in this many of the model's input, to leave room for everything else.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{MAX_NAME_BYTES, Placed, Reader, Sight, file_name, is_file_name};
-use crate::domain::{Attachment, BlobId, Entry, MediaType, CountedEntry};
+use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 
 fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
     Attachment {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Aside, Asker, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
-use crate::domain::{CallId, Entry, MicroUsd, RequestPurpose, CountedEntry};
+use crate::domain::{CallId, CountedEntry, Entry, MicroUsd, RequestPurpose};
 use crate::llm;
 use crate::session::{Call, Command, Review, ReviewVerdict, Spent};
 

@@ -14,7 +14,7 @@ use crate::agent::effects::session_agent::SessionAgent;
 use crate::agent::effects::{Running, Wanted};
 use crate::context::{Assembled, Context, RequestOptions};
 use crate::domain::{
-    Code, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId, CountedEntry,
+    Code, CountedEntry, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId,
 };
 use crate::llm::{self, Finish};
 use crate::mcp::SamplingRequest;

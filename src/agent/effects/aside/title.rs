@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Aside, Asker, NoAnswer};
-use crate::domain::{Entry, RequestPurpose, CountedEntry};
+use crate::domain::{CountedEntry, Entry, RequestPurpose};
 use crate::llm;
 use crate::session::{Command, ModelChoice};
 use crate::store::clock::now;
@@ -176,7 +176,7 @@ fn is_invisible(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{MAX_TITLE, beginning, cleaned};
-    use crate::domain::{Entry, CountedEntry};
+    use crate::domain::{CountedEntry, Entry};
 
     #[test]
     fn a_title_is_one_plain_line() {

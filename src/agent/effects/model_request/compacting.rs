@@ -3,7 +3,7 @@
 
 use super::Asked;
 use crate::agent::effects::session_agent::RequestBase;
-use crate::agent::feed::{Notice, FeedItem};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::domain::{MicroUsd, TokenUsage, TurnId};
 use crate::history::{Limits, Window};
 use crate::llm::catalogue::Model;

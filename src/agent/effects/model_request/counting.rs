@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
 use crate::domain::{
-    Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage, USE_SKILL, CountedEntry,
+    CountedEntry, Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage,
+    USE_SKILL,
 };
 use crate::llm;
 use crate::llm::tokens::Counter;
@@ -109,7 +110,11 @@ impl SessionAgent {
 }
 
 /// Adds an entry; `is_asked` = the running turn began with this entry or an earlier one.
-pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&CountedEntry, bool), counter: Counter) {
+pub(super) fn add(
+    parts: &mut RequestParts,
+    (entry, is_asked): (&CountedEntry, bool),
+    counter: Counter,
+) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

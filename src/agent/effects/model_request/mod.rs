@@ -24,12 +24,12 @@ use super::watch::Thinking;
 use crate::agent::attachments::Placed;
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
-use crate::agent::feed::{Feed, Notice, Ticket, FeedItem};
+use crate::agent::feed::{Feed, FeedItem, Notice, Ticket};
 use crate::agent::journal::Journal;
 use crate::context::{Arranged, Assembled, RequestOptions};
 use crate::domain::{
-    Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
-    TokenUsage, CountedEntry,
+    Code, CompactionStrategy, CountedEntry, Effort, EngineId, ModelRequestId, READ_MORE,
+    RequestParts, TokenUsage,
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;

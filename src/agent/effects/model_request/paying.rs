@@ -5,7 +5,7 @@ use super::meter::seen;
 use super::{Asked, ModelRequest};
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Notice, FeedItem};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::history;
 use crate::llm;
 use crate::session::{Answer, Failure, Reasoning, Refusal};

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ModelRequest;
 use crate::agent::effects::skills::ReadSkill;
 use crate::agent::effects::tool_call::workspace::Workspace;
-use crate::agent::feed::{Notice, FeedItem};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::context::ContextSession;
 use crate::domain::{Attachment, CompactionStrategy, Entry};
 use crate::jobs::Pool;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::journal::Journal;
-use crate::domain::{CallId, Entry, CountedEntry};
+use crate::domain::{CallId, CountedEntry, Entry};
 use crate::history::{PartOfResult, Past, no_result};
 use crate::session::Resolution;
 

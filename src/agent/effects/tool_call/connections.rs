@@ -12,7 +12,7 @@ use super::outcome::failed;
 use crate::agent::cluster::presence::HasSite;
 use crate::agent::mailbox::{ServerDoor, ServerQuestion};
 use crate::domain::{Code, ToolRef};
-use crate::servers::{BUNDLED, Held, Opened, ServerEntry, Source};
+use crate::servers::{BUNDLED, LiveConnection, Opened, ServerEntry, Source};
 use crate::session::{Outcome, Refusal};
 use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
@@ -32,7 +32,10 @@ impl HasSite for SessionTools {
 
 #[async_trait]
 impl ServerDoor for SessionTools {
-    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal> {
+    async fn reach(
+        &self,
+        question: &ServerQuestion<'_>,
+    ) -> Result<(LiveConnection, Duration), Refusal> {
         let view = self.refresh().await;
         let server = question.server;
         let Some(entry) = view.entry(server).cloned() else {
@@ -86,7 +89,10 @@ impl SessionTools {
     }
 
     /// Returns the session's connection to a server, opened if necessary.
-    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
+    pub(in crate::agent) async fn open(
+        &self,
+        server: &ServerEntry,
+    ) -> Result<LiveConnection, Box<Outcome>> {
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.assignment.first().clone()

@@ -33,7 +33,8 @@ use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{
-    Held, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer, View,
+    LiveConnection, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer,
+    View,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 
@@ -319,7 +320,7 @@ impl SessionTools {
         &self,
         call: &Call,
         fence: Option<&Fence>,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+    ) -> Result<(ToolRef, Arc<ServerEntry>, LiveConnection), Box<Outcome>> {
         let connected = self.connect(call).await?;
         let (tool, server, opened) = &connected;
         checkpointed::before(self, call, (&tool.tool, server, opened)).await;
@@ -335,7 +336,7 @@ impl SessionTools {
     async fn connect(
         &self,
         call: &Call,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+    ) -> Result<(ToolRef, Arc<ServerEntry>, LiveConnection), Box<Outcome>> {
         let before = self.refresh().await;
         let image = self.look_up_image(&before, call).await;
         let (tool, server) = self.check(&before, call, image.as_ref())?;

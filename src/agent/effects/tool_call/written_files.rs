@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::SessionTools;
 use crate::domain::{FileFacts, written_path};
 use crate::sandbox::assignment::SandboxAssignment;
-use crate::servers::{BUNDLED, Held, Source};
+use crate::servers::{BUNDLED, LiveConnection, Source};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
 /// The time limit of all look-ups for one answer.
@@ -26,7 +26,7 @@ const WORKSPACE: &str = "/workspace";
 /// The access to a session's files at the moment.
 pub(in crate::agent) enum Files<'a> {
     /// The sandbox's server runs.
-    Open(Held),
+    Open(LiveConnection),
     /// No tool has run in the session, so it has no files, unless its sandbox was claimed.
     Unused(&'a SandboxAssignment),
     /// Unknown: its server has ended, or was never started by this gateway.
@@ -39,7 +39,7 @@ impl<'a> Files<'a> {
         let view = tools.view();
         let entry = view.entry(BUNDLED);
         let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
-        let open = tools.link(BUNDLED).and_then(|link| link.held());
+        let open = tools.link(BUNDLED).and_then(|link| link.live());
         match open {
             Some(server) if is_ours => Self::Open(server),
             None if is_ours && is_unused => Self::Unused(&tools.assignment),
@@ -49,7 +49,10 @@ impl<'a> Files<'a> {
 }
 
 /// Looks up the files that the calls of an answer would write, and adds the results to the calls.
-pub(in crate::agent) async fn look_up<'a>(calls: &mut [Proposal], files: impl FnOnce() -> Files<'a>) {
+pub(in crate::agent) async fn look_up<'a>(
+    calls: &mut [Proposal],
+    files: impl FnOnce() -> Files<'a>,
+) {
     let paths: Vec<Option<String>> = calls.iter().map(path_of).collect();
     let places: Vec<_> = paths.iter().flatten().map(|path| place(path)).collect();
     // Calls of one answer run concurrently: if two of them write a file, no result would be reliable.

@@ -21,7 +21,7 @@ use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
 use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
 use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::servers::offers::{self, ListedOffer};
 use crate::session::{Command, Refusal};
 
@@ -58,7 +58,7 @@ pub enum MessagePart {
 
 /// The open connection of a session to a server.
 struct OpenServer {
-    held: Held,
+    held: LiveConnection,
     /// The time limit of an answer.
     limit: Duration,
     feed: Arc<Feed>,

@@ -162,8 +162,8 @@ impl SessionRegistry {
         let (inner, stop) = (Arc::clone(self), self.stop.clone());
         self.tasks.spawn(async move {
             let refreshes = stream::iter(keys);
-            let refreshes =
-                refreshes.for_each_concurrent(REFRESHES, |key| Arc::clone(&inner).wake_if_behind(key));
+            let refreshes = refreshes
+                .for_each_concurrent(REFRESHES, |key| Arc::clone(&inner).wake_if_behind(key));
             stop.run_until_cancelled(refreshes).await;
         });
     }

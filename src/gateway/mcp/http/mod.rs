@@ -93,7 +93,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
     let Some(share) = share else { return response };
     if is_get {
         return response.map(|body| {
-            Body::new(Held {
+            Body::new(CountedBody {
                 body,
                 _share: share,
             })
@@ -107,12 +107,12 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
 }
 
 /// An event stream that counts until it ends.
-struct Held {
+struct CountedBody {
     body: Body,
     _share: Share,
 }
 
-impl hyper::body::Body for Held {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

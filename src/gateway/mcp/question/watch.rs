@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, FeedItem, damaged};
+use crate::agent::{FeedItem, Joined, Page, QueueState, SessionRequest, ShownEvent, damaged};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 

@@ -10,7 +10,7 @@ use crate::agent::checkpoints::{Checkpoints, Seen};
 use crate::domain::{ChangeCounts, Digest, FileKind};
 use crate::jobs::Pool;
 use crate::mcp::{Connection, FileAccess, FileError, Found};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
 
 /// The time limit of one request to the server in a sandbox.
@@ -62,7 +62,7 @@ impl WorkspaceScan {
     /// only differences from the last scan. Repeats a few times while a file was changed a moment ago.
     pub(super) async fn of_live(
         checkpoints: &Checkpoints,
-        opened: Result<Held, String>,
+        opened: Result<LiveConnection, String>,
     ) -> Option<Self> {
         let held = match opened {
             Ok(held) => held,

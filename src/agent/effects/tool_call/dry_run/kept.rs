@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::SessionTools;
 use super::super::outcome;
-use super::comparing::{self, Change, Contents, WorkspaceScan, MAX_KEPT_BYTES};
+use super::comparing::{self, Change, Contents, MAX_KEPT_BYTES, WorkspaceScan};
 use crate::agent::checkpoints::steps;
 use crate::domain::{ContentHash, Digest, FileChange, FileKind, FileState};
 use crate::mcp::{Found, RestoreStep, ToolAnswer};

@@ -188,7 +188,7 @@ async fn compare(
     let Some((connection, before, after)) = scanned.await else {
         return Err(NoResult::Files);
     };
-    let own = tools.link(BUNDLED).and_then(|link| link.held());
+    let own = tools.link(BUNDLED).and_then(|link| link.live());
     let own = own.as_ref().map(|held| &held.connection);
     let changes = before.changes(after);
     let after = Arc::new(comparing::contents_after(&changes, connection).await);

@@ -11,7 +11,7 @@ use crate::agent::checkpoints::Restoring;
 use crate::agent::journal::fence::{Fence, Fenced};
 use crate::domain::{Code, Digest};
 use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::session::{Call, Outcome};
 
 /// The most paths named that could not be changed.
@@ -86,7 +86,7 @@ async fn ready(
     tools: &SessionTools,
     call: &Call,
     result: &Digest,
-) -> Result<(KeptResult, Held), Box<Outcome>> {
+) -> Result<(KeptResult, LiveConnection), Box<Outcome>> {
     let view = tools.refresh().await;
     let image = tools.look_up_image(&view, call).await;
     let (_, server) = tools.check(&view, call, image.as_ref())?;

@@ -63,7 +63,7 @@ impl ContextProvider for WorkspaceInstructions {
         let Some(server) = server else {
             return Ok(Vec::new());
         };
-        let running = self.tools.link(BUNDLED).and_then(|link| link.held());
+        let running = self.tools.link(BUNDLED).and_then(|link| link.live());
         let opened = if let Some(opened) = running {
             opened
         } else {

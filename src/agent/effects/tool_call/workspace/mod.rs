@@ -16,7 +16,7 @@ use crate::agent::attachments::{file_name, is_file_name};
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Attachment, BlobId, Code, TurnId};
-use crate::servers::{BUNDLED, Held, Source};
+use crate::servers::{BUNDLED, LiveConnection, Source};
 use crate::session::Refusal;
 
 /// The folder in the workspace, as every sandbox names it.
@@ -55,7 +55,7 @@ impl<'a> Workspace<'a> {
     }
 
     /// Returns the server in the sandbox, started if necessary.
-    pub(super) async fn open(self) -> Result<Held, String> {
+    pub(super) async fn open(self) -> Result<LiveConnection, String> {
         let view = self.0.view();
         let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
         let opened = self.0.open(server).await;
@@ -111,7 +111,7 @@ impl WorkspaceDoor for OwnersDoor {
         self.tools.assignment.is_unclaimed().await
     }
 
-    async fn open(&self) -> Result<Held, Refusal> {
+    async fn open(&self) -> Result<LiveConnection, Refusal> {
         let unavailable = |text: String| Refusal::new(Code::SandboxUnavailable, text);
         let workspace = Workspace::of(&self.tools).ok_or_else(|| {
             let lack = self.tools.place.runtime.lack();
