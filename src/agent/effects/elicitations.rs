@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::aside::sampling::described;
+use super::background::sampling::described;
 use super::session_agent::SessionAgent;
 use super::{Outcomes, Wanted};
 use crate::domain::{CallId, ElicitationId, Timestamp};

@@ -1,6 +1,6 @@
 //! Reconciles the effects that run for a session with those that have to run.
 
-mod aside;
+mod background;
 pub(super) mod context_sources;
 mod created_tasks;
 mod dry_runs;
@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-use self::aside::Asker;
-use self::aside::review::ReviewRequest;
-use self::aside::sampling::Samples;
-use self::aside::title::TitleRequest;
+use self::background::Asker;
+use self::background::review::ReviewRequest;
+use self::background::sampling::Samples;
+use self::background::title::TitleRequest;
 use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
 use self::elicitations::Elicitations;
@@ -255,7 +255,7 @@ impl Running {
             self.workspace = workspace::copy(self, wanted);
         }
         dry_runs::reconcile(self, wanted, &effects);
-        aside::sampling::reconcile(self, wanted, &effects);
+        background::sampling::reconcile(self, wanted, &effects);
         // Before calls are stopped, so that a server that gets both receives the answer first.
         self.asked.pass_on(wanted.control);
         self.created.pass_on(wanted.control);
@@ -369,7 +369,7 @@ impl Running {
             call,
             said: wanted.entries.to_vec(),
         });
-        let (outcomes, gone) = (self.outcomes(), aside::review::of_gone_call(&id));
+        let (outcomes, gone) = (self.outcomes(), background::review::of_gone_call(&id));
         let asking = self.tracker.spawn(async move {
             let said = match asked {
                 Some(asked) => asked.run().await,

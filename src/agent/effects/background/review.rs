@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Aside, Asker, NoAnswer};
+use super::{BackgroundQuestion, Asker, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
 use crate::domain::{CallId, CountedEntry, Entry, MicroUsd, RequestPurpose};
 use crate::llm;
@@ -99,7 +99,7 @@ impl ReviewRequest {
             Ok(candidates) => candidates,
             Err(refusal) => return failed(&refusal.message),
         };
-        let aside = Aside {
+        let question = BackgroundQuestion {
             purpose: RequestPurpose::Review,
             system: SYSTEM,
             text,
@@ -108,7 +108,7 @@ impl ReviewRequest {
         let mut reason = "there is no model to ask";
         // A fallback was not chosen to review calls, so ask only the reviewer itself.
         for candidate in candidates.iter().filter(|it| it.choice == reviewer.choice) {
-            match self.asker.ask(candidate, &aside).await {
+            match self.asker.ask(candidate, &question).await {
                 Ok(answer) => return read(&answer),
                 Err(NoAnswer::Unpaid(refusal)) => return failed(&refusal.message),
                 Err(NoAnswer::Failed(failed)) => {

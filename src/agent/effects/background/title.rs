@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Aside, Asker, NoAnswer};
+use super::{BackgroundQuestion, Asker, NoAnswer};
 use crate::domain::{CountedEntry, Entry, RequestPurpose};
 use crate::llm;
 use crate::session::{Command, ModelChoice};
@@ -62,7 +62,7 @@ impl TitleRequest {
         let agent = &self.asker.agent;
         let providers = &agent.providers;
         let tenant = &agent.tenant;
-        let aside = Aside {
+        let question = BackgroundQuestion {
             purpose: RequestPurpose::Title,
             system: SYSTEM,
             text,
@@ -74,7 +74,7 @@ impl TitleRequest {
             };
             // A fallback is too expensive for a title.
             for candidate in candidates.iter().filter(|other| other.choice == choice) {
-                let asked = tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &aside)).await;
+                let asked = tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &question)).await;
                 let Ok(asked) = asked else {
                     tracing::info!(llm.model = choice.model, "A title took too long");
                     return None;

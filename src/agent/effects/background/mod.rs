@@ -25,7 +25,7 @@ pub(super) enum NoAnswer {
 }
 
 /// A question.
-pub(super) struct Aside<'a> {
+pub(super) struct BackgroundQuestion<'a> {
     pub(super) purpose: RequestPurpose,
     pub(super) system: &'static str,
     pub(super) text: &'a str,
@@ -65,17 +65,17 @@ impl Asker {
     pub(super) async fn ask(
         &self,
         candidate: &Candidate,
-        aside: &Aside<'_>,
+        question: &BackgroundQuestion<'_>,
     ) -> Result<llm::Answer, NoAnswer> {
         let choice = &candidate.choice;
         let counter = self.agent.counter(choice);
-        let request = self.request(choice, aside);
+        let request = self.request(choice, question);
         let parts = RequestParts {
-            system: counter.text(aside.system),
-            message: counter.counted(&CountedEntry::new(Entry::message("user", aside.text))),
+            system: counter.text(question.system),
+            message: counter.counted(&CountedEntry::new(Entry::message("user", question.text))),
             ..RequestParts::default()
         };
-        let purpose = aside.purpose;
+        let purpose = question.purpose;
         let asked = Asked {
             purpose,
             request,
@@ -111,9 +111,9 @@ impl Asker {
         Ok(answer)
     }
 
-    fn request(&self, choice: &ModelChoice, aside: &Aside<'_>) -> Assembled {
+    fn request(&self, choice: &ModelChoice, question: &BackgroundQuestion<'_>) -> Assembled {
         let longest = self.agent.longest_answer(choice);
-        let most = aside.max_tokens;
+        let most = question.max_tokens;
         let options = RequestOptions {
             model: choice.model.clone(),
             effort: Some(Effort::Off),
@@ -121,7 +121,7 @@ impl Asker {
             max_output: longest,
             ..RequestOptions::default()
         };
-        let contexts = [Context::user(aside.text), Context::system(aside.system)];
+        let contexts = [Context::user(question.text), Context::system(question.system)];
         Assembled::of(contexts, options)
     }
 
