@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::kind::ContextKind;
-use sepal_core::domain::{Attachment, CallId, Entry, CountedEntry};
+use sepal_core::domain::{Attachment, CallId, CountedEntry, Entry};
 
 /// The metadata of a context, by name. Always has `entry_id` and `timestamp` (S4.12).
 pub type Metadata = Map<String, Value>;

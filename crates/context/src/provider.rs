@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::value::Context;
 use sepal_core::domain::{
-    Entry, SessionId, SessionKey, Stamp, TenantId, Timestamp, TurnId, CountedEntry,
+    CountedEntry, Entry, SessionId, SessionKey, Stamp, TenantId, Timestamp, TurnId,
 };
 use sepal_core::history;
 

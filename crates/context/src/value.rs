@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::conversion::{self, Metadata, Part};
 use super::kind::ContextKind;
 use super::prompts::Prompts;
-use sepal_core::domain::{Entry, Memo, Timestamp, CountedEntry};
+use sepal_core::domain::{CountedEntry, Entry, Memo, Timestamp};
 
 /// One piece of what a model may read: kind, content and metadata. Cheap to clone. A context from the history
 /// holds the original entry, of which the request is built; its content and metadata are computed when

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use secrecy::SecretString;
 
 use sepal_config::ProviderKind;
-use sepal_core::domain::{Effort, Entry, Native, TokenUsage, Tool, CountedEntry};
+use sepal_core::domain::{CountedEntry, Effort, Entry, Native, TokenUsage, Tool};
 
 use crate::catalogue::Ability;
 use crate::compaction::{CompactedInput, Compacting, CompactionSetting, Compactor};

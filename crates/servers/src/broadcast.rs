@@ -201,7 +201,7 @@ impl Servers {
         self.0.file.state().connects_ahead
     }
 
-    /// Stores the tools that a server offers now; if they have changed, invalidates the views here and at the
+    /// Stores the tools that a server offers now; if they have changed, invalidates the offerings here and at the
     /// other gateways.
     pub async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
         let key = entry.definitions_key(&self.0.place.image());
@@ -256,10 +256,10 @@ impl Servers {
     pub fn list_for(&self, name: &str, person: Holder) {
         let (servers, name) = (self.clone(), name.to_owned());
         self.0.opener.tasks.spawn(async move {
-            let Ok(view) = servers.view((&person.tenant, &person.user)).await else {
+            let Ok(offering) = servers.offering((&person.tenant, &person.user)).await else {
                 return;
             };
-            if let Some(server) = view.server(&name) {
+            if let Some(server) = offering.server(&name) {
                 let mut phases = Vec::new();
                 // The health records hold the error.
                 let entry = Arc::clone(&server.entry);

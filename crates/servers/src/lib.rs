@@ -1,4 +1,4 @@
-//! Manages the MCP servers of the installation and of its tenants: the registry of entries, the view that
+//! Manages the MCP servers of the installation and of its tenants: the registry of entries, the offering that
 //! each session is offered, and the connections that carry calls.
 //!
 //! Static entries come from the operator's settings, the installation's entries from `mcp-config.json`, and a
@@ -36,8 +36,8 @@ pub use catalogue::deferred::asked_for;
 pub use catalogue::entry::{BUNDLED, ServerEntry, Source};
 pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
 pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
+pub use catalogue::tool_offering::{OwnTools, ToolOffer, ToolOffering};
 pub use catalogue::tool_report::ToolReport;
-pub use catalogue::view::{OwnTools, ToolOffer, View};
 pub use connections::logs::LogLine;
 pub use connections::opening::{Clients, Opened, Phase};
 pub use connections::session_reach::SessionReach;

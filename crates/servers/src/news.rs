@@ -53,7 +53,7 @@ impl News {
 }
 
 /// A change that happened at this gateway and affects every gateway on the same records. Losing one has no
-/// lasting effect: views are read from the records again within seconds.
+/// lasting effect: offerings are read from the records again within seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerUpdate {
     /// The tenant that owns the server or that observed the change; `None` for a server of the installation.

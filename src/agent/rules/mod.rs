@@ -85,10 +85,10 @@ impl<'s> RuleAccess<'s> {
         let rules = self.sessions.records().rules();
         let uses = rules.uses(&caller.tenant.id, whose).await?;
         let servers = self.sessions.servers();
-        let offered = servers.view(caller.whose()).await?;
+        let offering = servers.offering(caller.whose()).await?;
         let definition = |rule: &Rule| {
             let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
-            offered.definition(server, tool)
+            offering.definition(server, tool)
         };
         let on_request = servers.hosts_on_request();
         let mut views: Vec<RuleView> = listed
@@ -106,13 +106,13 @@ impl<'s> RuleAccess<'s> {
 
     /// Returns the rules that outlast a session, as far as they concern the caller.
     async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
-        let view = self.sessions.servers().view(caller.whose()).await?;
+        let offering = self.sessions.servers().offering(caller.whose()).await?;
         let is_theirs = |it: &&ListedRule| {
             it.owner
                 .as_ref()
                 .is_none_or(|owner| *owner == caller.user.id)
         };
-        let listed = view.listed_rules().iter();
+        let listed = offering.listed_rules().iter();
         Ok(listed.filter(is_theirs).cloned().collect())
     }
 
@@ -300,9 +300,9 @@ impl<'s> RuleAccess<'s> {
         if !rule.allows_everything() {
             return Ok(None);
         }
-        let view = self.sessions.servers().view(caller.whose()).await?;
+        let offering = self.sessions.servers().offering(caller.whose()).await?;
         let only_reads = match (rule.server.as_exact(), rule.tool.as_exact()) {
-            (Some(server), Some(tool)) => view.only_reads(server, tool),
+            (Some(server), Some(tool)) => offering.only_reads(server, tool),
             _ => false,
         };
         Ok((!only_reads).then(|| new_rule::name_to_confirm(rule).to_owned()))

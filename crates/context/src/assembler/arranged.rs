@@ -11,7 +11,7 @@ use crate::conversion::{Part, parts, reduced};
 use crate::prompts::{PromptWeights, Prompts, Rendered};
 use crate::provider::ContextSession;
 use crate::value::{Body, Context, Text};
-use sepal_core::domain::{Entry, Tool, CountedEntry};
+use sepal_core::domain::{CountedEntry, Entry, Tool};
 use sepal_core::history::PromptError;
 use sepal_llm::tokens::Counter;
 

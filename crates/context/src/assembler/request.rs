@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::arranged::{Arranged, SystemText};
 use crate::Context;
-use sepal_core::domain::{Effort, Entry, Tool, CountedEntry};
+use sepal_core::domain::{CountedEntry, Effort, Entry, Tool};
 use sepal_llm::{
     Answer, Compacting, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
 };
@@ -150,7 +150,7 @@ mod tests {
 
     use super::{Assembled, RequestOptions};
     use crate::assembler::arranged::SystemText;
-    use sepal_core::domain::{Entry, Native, CountedEntry};
+    use sepal_core::domain::{CountedEntry, Entry, Native};
     use sepal_llm::Compacting;
 
     /// `u` a question, `a` an answer, `b` an answer with a block of the vendor's, `r` a result.

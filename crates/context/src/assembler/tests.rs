@@ -260,7 +260,9 @@ async fn what_others_give_stands_where_its_provider_stands() {
         "two",
     ];
     assert_eq!(texts, expected);
-    let system = arranged.system(&RequestOptions::default().tools, "").unwrap();
+    let system = arranged
+        .system(&RequestOptions::default().tools, "")
+        .unwrap();
     let sources = system.sources(Counter::default());
     assert_eq!(sources.keys().collect::<Vec<_>>(), ["rules", "weather"]);
     let tokens = system.tokens(&[], Counter::default());

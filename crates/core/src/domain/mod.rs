@@ -51,7 +51,7 @@ pub use egress::{
     AllowedHost, AllowedHosts, HostProblem, HostRefusal, Listed, MAX_ALLOWED_HOSTS, RefusedHost,
 };
 pub use encoding::{ByEncoding, Encoding, Weights};
-pub use entry::{Entry, ModelCall, Native, Stamp, CountedEntry};
+pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
 pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};

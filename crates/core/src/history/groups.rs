@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use super::shorten::{SHORT, shorten};
-use crate::domain::{Entry, CountedEntry};
+use crate::domain::{CountedEntry, Entry};
 
 /// The groups of these entries, the newest first.
-pub(super) fn groups(mut entries: &[Arc<CountedEntry>]) -> impl Iterator<Item = &[Arc<CountedEntry>]> {
+pub(super) fn groups(
+    mut entries: &[Arc<CountedEntry>],
+) -> impl Iterator<Item = &[Arc<CountedEntry>]> {
     std::iter::from_fn(move || {
         let begins = |entry: &Arc<CountedEntry>| !matches!(***entry, Entry::ToolResult { .. });
         let (rest, group) = match entries.iter().rposition(begins) {
@@ -23,7 +25,10 @@ pub(super) fn tokens(entries: &[Arc<CountedEntry>], count: &impl Fn(&CountedEntr
     entries.iter().map(|entry| count(entry)).sum()
 }
 
-pub(super) fn tokens_when_short(entries: &[Arc<CountedEntry>], count: &impl Fn(&CountedEntry) -> u64) -> u64 {
+pub(super) fn tokens_when_short(
+    entries: &[Arc<CountedEntry>],
+    count: &impl Fn(&CountedEntry) -> u64,
+) -> u64 {
     let short = |entry: &Arc<CountedEntry>| {
         let short = shorten(entry, SHORT);
         short.map_or_else(|| count(entry), |short| count(&short))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Entry, CountedEntry};
+use crate::domain::{CountedEntry, Entry};
 use crate::session::{Compaction, Gap, SessionState};
 
 /// The past entries, and how the last request showed them.
@@ -50,7 +50,8 @@ impl<'a> Past<'a> {
     pub fn newest_turn(self) -> usize {
         let newest = self.entries.iter().rposition(|entry| seq(entry).is_some());
         let first = self.question.and_then(|question| {
-            let is_asked = |entry: &Arc<CountedEntry>| seq(entry).is_some_and(|seq| seq >= question);
+            let is_asked =
+                |entry: &Arc<CountedEntry>| seq(entry).is_some_and(|seq| seq >= question);
             self.entries.iter().position(is_asked)
         });
         let from = first.or(newest).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::domain::{Entry, Tool, ToolAnnotations, CountedEntry};
+use crate::domain::{CountedEntry, Entry, Tool, ToolAnnotations};
 
 /// Maximum work of a template, so that a runaway loop is an error instead of a hang.
 const FUEL: u64 = 100_000;

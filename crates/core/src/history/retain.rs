@@ -19,7 +19,11 @@ pub struct Retained {
 /// Returns the entries that any later window within these limits can need: those that the newest compaction
 /// shows, and as many of the left-out ones as a model with another window could be sent. `None` = keep
 /// everything unchanged.
-pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&CountedEntry) -> u64) -> Option<Retained> {
+pub fn retain(
+    past: Past<'_>,
+    limits: Limits,
+    count: impl Fn(&CountedEntry) -> u64,
+) -> Option<Retained> {
     let made = past.compaction?;
     let (earlier, turn) = past.parted();
     let gap = past.gap;

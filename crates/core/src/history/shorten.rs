@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, READ_MORE, CountedEntry};
+use crate::domain::{CallId, CountedEntry, Entry, READ_MORE};
 
 /// Bytes kept of a result that the model has read before, if room is short.
 pub(super) const SHORT: usize = 2_000;

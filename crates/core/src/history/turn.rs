@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::groups::{tokens, tokens_when_short};
 use super::shorten::{SHORT, SHORTEST, length, shorten};
-use crate::domain::{Entry, CountedEntry};
+use crate::domain::{CountedEntry, Entry};
 use crate::session::ContextSize;
 
 /// The newest turn while it is fitted into a window.

@@ -40,12 +40,12 @@ pub mod properties;
 mod stories;
 
 pub use call::{
-    Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun, DryRunChange, DryRunFile,
-    DryRunReport, DryRunStatus, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
-    ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome, Output, PastDecision, Proposal,
-    RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage, SamplingProblem, SamplingReply,
-    SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin,
-    ApprovalRequirement, elicitations_wait_since, waiting_since,
+    ApprovalRequirement, Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun,
+    DryRunChange, DryRunFile, DryRunReport, DryRunStatus, Elicitation, ElicitationAction,
+    ElicitationAnswer, ElicitationEnd, ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome,
+    Output, PastDecision, Proposal, RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage,
+    SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict,
+    ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
 };
 pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};

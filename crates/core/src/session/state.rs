@@ -16,9 +16,9 @@ use super::policy::SessionRules;
 use super::review::Reviewing;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
-    GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
-    Totals, TurnId, CountedEntry,
+    Actor, Attachment, BlobId, CallId, CompactionStrategy, CountedEntry, Digest, Effort, EngineId,
+    ForkOrigin, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage,
+    ToolRef, Totals, TurnId,
 };
 
 /// The phase of a turn.

@@ -5,7 +5,7 @@ use super::{CALL_OVERHEAD, Calibration, MESSAGE_OVERHEAD, RESULT_OVERHEAD, TOOL_
 use super::{CHARACTERS_PER_TOKEN, exact, of_characters, of_json};
 use crate::Vendor;
 use sepal_core::domain::{
-    Attachment, Encoding, Entry, MediaType, ModelCall, Native, Tool, CountedEntry,
+    Attachment, CountedEntry, Encoding, Entry, MediaType, ModelCall, Native, Tool,
 };
 
 /// Pixels per token, as Anthropic counts them; other vendors count fewer tokens.

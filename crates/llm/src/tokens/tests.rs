@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Calibration, Counter, Method, estimate, estimated_usage, of_text};
 use crate::{Answer, AskedCall, InvalidArguments, ProviderKind, Request, Vendor};
 use sepal_core::domain::{
-    CallId, Encoding, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations, CountedEntry,
+    CallId, CountedEntry, Encoding, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations,
 };
 
 /// S0.10, S1.6, S2.62.

@@ -130,7 +130,10 @@ pub(super) async fn create(
 }
 
 /// Checks whether the journal contains this record, with the same commit id.
-async fn find_written(connection: &mut SqliteConnection, append: &Append<'_>) -> Result<Written, Error> {
+async fn find_written(
+    connection: &mut SqliteConnection,
+    append: &Append<'_>,
+) -> Result<Written, Error> {
     let sql = "SELECT 1 FROM journal \
                WHERE tenant = $1 AND session = $2 AND version = $3 AND commit_id = $4";
     let found = sqlx::query_scalar::<_, i64>(sql)

@@ -121,7 +121,10 @@ impl Asker {
             max_output: longest,
             ..RequestOptions::default()
         };
-        let contexts = [Context::user(question.text), Context::system(question.system)];
+        let contexts = [
+            Context::user(question.text),
+            Context::system(question.system),
+        ];
         Assembled::of(contexts, options)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{BackgroundQuestion, Asker, NoAnswer};
+use super::{Asker, BackgroundQuestion, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
 use crate::domain::{CallId, CountedEntry, Entry, MicroUsd, RequestPurpose};
 use crate::llm;

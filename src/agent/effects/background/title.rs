@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{BackgroundQuestion, Asker, NoAnswer};
+use super::{Asker, BackgroundQuestion, NoAnswer};
 use crate::domain::{CountedEntry, Entry, RequestPurpose};
 use crate::llm;
 use crate::session::{Command, ModelChoice};
@@ -74,7 +74,8 @@ impl TitleRequest {
             };
             // A fallback is too expensive for a title.
             for candidate in candidates.iter().filter(|other| other.choice == choice) {
-                let asked = tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &question)).await;
+                let asked =
+                    tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &question)).await;
                 let Ok(asked) = asked else {
                     tracing::info!(llm.model = choice.model, "A title took too long");
                     return None;

@@ -36,9 +36,9 @@ impl ServerDoor for SessionTools {
         &self,
         question: &ServerQuestion<'_>,
     ) -> Result<(LiveConnection, Duration), Refusal> {
-        let view = self.refresh().await;
+        let offering = self.refresh().await;
         let server = question.server;
-        let Some(entry) = view.entry(server).cloned() else {
+        let Some(entry) = offering.entry(server).cloned() else {
             let text = format!("there is no MCP server `{server}` for this session");
             return Err(Refusal::of_field(Code::NotFound, "server", text));
         };
@@ -117,11 +117,11 @@ impl SessionTools {
     }
 
     async fn connect_all(&self) {
-        let view = self.refresh().await;
+        let offering = self.refresh().await;
         let has_place = self.place.is_on();
         let can_run = |server: &&Arc<ServerEntry>| has_place || server.is_remote();
         // Failures are logged.
-        let connecting = view
+        let connecting = offering
             .entries()
             .filter(can_run)
             .map(|server| self.open(server));

@@ -36,8 +36,8 @@ pub(in crate::agent) enum Files<'a> {
 impl<'a> Files<'a> {
     /// Returns the access to the session's files without starting anything, through our own server only.
     pub(in crate::agent) fn of(tools: &'a SessionTools, is_unused: bool) -> Self {
-        let view = tools.view();
-        let entry = view.entry(BUNDLED);
+        let offering = tools.offering();
+        let entry = offering.entry(BUNDLED);
         let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
         let open = tools.link(BUNDLED).and_then(|link| link.live());
         match open {

@@ -12,7 +12,7 @@ use super::limits::Limits;
 use super::past::seq;
 use super::shorten::{SHORT, shorten};
 use super::turn::Turn;
-use crate::domain::{CompactionStrategy, Entry, CountedEntry};
+use crate::domain::{CompactionStrategy, CountedEntry, Entry};
 use crate::session::{Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS};
 
 /// The `context:compacted` strategy name of removed reasoning.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::domain::{Entry, CountedEntry};
+use crate::domain::{CountedEntry, Entry};
 use crate::history::shorten::{SHORTEST, shorten};
 
 /// Maximum number of facts that a summary has to keep, since a conversation of nothing but numbers cannot
@@ -229,7 +229,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Due, Flaws, facts};
-    use crate::domain::{CallId, Entry, ModelCall, CountedEntry};
+    use crate::domain::{CallId, CountedEntry, Entry, ModelCall};
 
     #[test]
     fn paths_and_numbers_are_facts_and_words_are_not() {

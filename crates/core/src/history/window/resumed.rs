@@ -64,7 +64,7 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::domain::{CompactionStrategy, Entry, Native, CountedEntry};
+    use crate::domain::{CompactionStrategy, CountedEntry, Entry, Native};
     use crate::history::window::window;
     use crate::history::{Limits, Past, Window};
     use crate::session::{Compaction, Gap};

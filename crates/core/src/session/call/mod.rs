@@ -5,10 +5,10 @@ mod elicitation;
 mod outcome;
 mod past;
 mod repeated;
+mod requirement;
 mod sampling;
 mod task;
 mod view;
-mod requirement;
 
 use std::sync::Arc;
 
@@ -32,13 +32,13 @@ pub use elicitation::{
 pub use outcome::{Outcome, Output};
 pub use past::PastDecision;
 pub use repeated::RepeatedCalls;
+pub use requirement::{ApprovalRequirement, Consent};
 pub use sampling::{
     Completion, Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole,
     SamplingStage,
 };
 pub use task::CallTask;
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
-pub use requirement::{Consent, ApprovalRequirement};
 
 use super::review::CallReview;
 

@@ -144,7 +144,7 @@ pub struct Consent {
 mod tests {
     use sepal_policy::Approver;
 
-    use super::{Consent, ApprovalRequirement};
+    use super::{ApprovalRequirement, Consent};
     use crate::domain::{Actor, Role, Timestamp, UserId};
 
     fn consent(bits: u128, role: Role) -> Consent {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Draft;
 use crate::domain::{Actor, Code, Digest, GestureMeans, Role, Timestamp, UserId};
-use crate::session::call::{Call, CallStatus, Consent, Decider, ApprovalRequirement};
+use crate::session::call::{ApprovalRequirement, Call, CallStatus, Consent, Decider};
 use crate::session::command::Refusal;
 use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
@@ -205,7 +205,11 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 /// The approval requirements of the current rules for a call as it is, or with edited arguments; the expiry
 /// stays. Edited arguments also need the owner's approval, whoever wrote them: an approver of another
 /// person's call decides whether it runs, not what else runs.
-fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> ApprovalRequirement {
+fn wanted(
+    draft: &Draft<'_>,
+    call: &Call,
+    edit: Option<(&EditedArgs, &UserId)>,
+) -> ApprovalRequirement {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
     let wants = ApprovalRequirement {

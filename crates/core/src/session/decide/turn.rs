@@ -14,7 +14,8 @@ use crate::domain::{
     Timestamp, TurnId,
 };
 use crate::session::call::{
-    Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, ApprovalRequirement,
+    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall,
+    ToolFacts,
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};

@@ -13,8 +13,8 @@ pub(super) use edited_args::EditedArgs;
 
 use self::compaction::{Compacted, CompactedByVendor, ContextSize};
 use super::call::{
-    Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
-    SaidCall, SamplingStage, Verdict, ApprovalRequirement, is_zero,
+    ApprovalRequirement, Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer,
+    ElicitationEnd, Outcome, SaidCall, SamplingStage, Verdict, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -59,7 +59,10 @@ pub enum Event {
         calls: Vec<Arc<Call>>,
     },
     /// Hidden. The approval requirements of a waiting call changed.
-    WantsChanged { call: CallId, wants: ApprovalRequirement },
+    WantsChanged {
+        call: CallId,
+        wants: ApprovalRequirement,
+    },
     /// Hidden. A person approved a call that needs more than its owner's approval. The call starts only
     /// after [`Self::Decided`].
     Consented {

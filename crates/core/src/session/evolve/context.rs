@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, Native, Stamp, Timestamp, CountedEntry, WorkspaceCopy};
+use crate::domain::{CallId, CountedEntry, Entry, Native, Stamp, Timestamp, WorkspaceCopy};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};

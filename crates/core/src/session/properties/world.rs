@@ -11,9 +11,9 @@ use sepal_policy::{Approvers, Scope};
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, CommitId, Digest, EngineId, Entry, ForkOrigin, GatewayId, JournalId, Memo,
-    RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage, ToolAnnotations, ToolRef,
-    Totals, UserId, CountedEntry,
+    Actor, CallId, CommitId, CountedEntry, Digest, EngineId, Entry, ForkOrigin, GatewayId,
+    JournalId, Memo, RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage,
+    ToolAnnotations, ToolRef, Totals, UserId,
 };
 use crate::session::{
     Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,

@@ -60,7 +60,9 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
         compacted: Some(Box::new(compacted)),
         ..answer("second", vec![])
     };
-    world.submit(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     assert_eq!(world.state.control.compaction, Some(made));
     assert_eq!(
         world.state.entries[..3],
@@ -148,7 +150,9 @@ fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
         compacted_by_vendor: Some(Box::new(by_vendor)),
         ..plain.clone()
     };
-    world.submit(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     let events: Vec<&Event> = world.events().collect();
     let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
     let told = place(|event| matches!(event, Event::CompactedByVendor(_)));

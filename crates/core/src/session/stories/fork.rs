@@ -87,7 +87,9 @@ fn what_was_paid_before_is_not_paid_again() {
         cost: Some(MicroUsd(7)),
         ..answer("first", vec![])
     };
-    world.submit(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     let fork = world.forked(world.state.control.seq);
     assert_eq!(world.state.control.totals.cost, MicroUsd(7));
     assert_eq!(fork.state.control.totals.cost, MicroUsd(0));

@@ -112,7 +112,9 @@ fn a_rejection_gives_the_model_a_result_with_the_reason() {
     world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let calls = world.queue();
-    world.submit(&reject(&calls[0], Some("not on main"))).unwrap();
+    world
+        .submit(&reject(&calls[0], Some("not on main")))
+        .unwrap();
     let Some(Entry::ToolResult {
         text,
         is_error: true,

@@ -136,7 +136,7 @@ async fn try_out(
     let duration_ms = elapsed(sent);
     let (mut report, answer) = match answer {
         Ok(mut answer) => {
-            if let Some(tool) = called(&tools.view(), call) {
+            if let Some(tool) = called(&tools.offering(), call) {
                 tool.check_answer(&mut answer);
             }
             if answer.blocks.iter().any(is_file) {
@@ -214,8 +214,8 @@ async fn is_still(tools: &SessionTools, live: Option<&WorkspaceScan>) -> bool {
 
 /// Starts the server that reads the copy, after another one ran in it.
 async fn open_reader(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart) {
-    let view = tools.refresh().await;
-    let reader = view.entry(BUNDLED);
+    let offering = tools.refresh().await;
+    let reader = offering.entry(BUNDLED);
     let Some(reader) = reader.filter(|entry| entry.source == Source::Bundled) else {
         return;
     };
@@ -235,14 +235,14 @@ async fn open<'a>(
     apart: &'a Apart,
 ) -> Result<(ToolRef, Arc<ServerEntry>, &'a Opened), Box<DryRunReport>> {
     let refused = |text: String| Box::new(not_run(&text));
-    let view = tools.refresh().await;
-    let image = tools.look_up_image(&view, call).await;
-    let checked = tools.check(&view, call, image.as_ref());
+    let offering = tools.refresh().await;
+    let image = tools.look_up_image(&offering, call).await;
+    let checked = tools.check(&offering, call, image.as_ref());
     let (_, server) = checked.map_err(|outcome| refused(outcome.text()))?;
     let holder = tools.assignment.holder();
     let place = (&holder, clone.sandbox());
     let is_bundled = server.source == Source::Bundled;
-    let reader = view.entry(BUNDLED);
+    let reader = offering.entry(BUNDLED);
     let reader = reader.filter(|entry| entry.source == Source::Bundled);
     // If only one sandbox can see the copy, the call's own comes first.
     let reader = reader.filter(|_| is_bundled || !clone.is_on_write());
@@ -263,8 +263,8 @@ async fn open<'a>(
         Some(apart.server.get_or_init(|| opened))
     };
     let opened = opened.ok_or_else(|| refused("its server is switched off".to_owned()))?;
-    let view = tools.refresh().await;
-    let checked = tools.check(&view, call, opened.image.as_ref());
+    let offering = tools.refresh().await;
+    let checked = tools.check(&offering, call, opened.image.as_ref());
     let (tool, server) = checked.map_err(|outcome| refused(outcome.text()))?;
     Ok((tool, server, opened))
 }

@@ -87,9 +87,9 @@ async fn ready(
     call: &Call,
     result: &Digest,
 ) -> Result<(KeptResult, LiveConnection), Box<Outcome>> {
-    let view = tools.refresh().await;
-    let image = tools.look_up_image(&view, call).await;
-    let (_, server) = tools.check(&view, call, image.as_ref())?;
+    let offering = tools.refresh().await;
+    let image = tools.look_up_image(&offering, call).await;
+    let (_, server) = tools.check(&offering, call, image.as_ref())?;
     if knows_apart(tools, &server) {
         return Err(Box::new(not_run(
             "its server runs in this session by now, and would know nothing of the result",

@@ -167,10 +167,10 @@ async fn follow(
     stop: &CallStop,
     mut on_news: impl FnMut(CallNews),
 ) -> Followed {
-    let view = tools.refresh().await;
+    let offering = tools.refresh().await;
     let over = |outcome| Followed::Over(Box::new(outcome));
     let name = call.server();
-    let same = view
+    let same = offering
         .entry(name)
         .filter(|_| identity(tools, name).as_ref() == Some(&task.server));
     let Some(server) = same else {

@@ -35,8 +35,8 @@ pub(in crate::agent) struct Workspace<'a>(&'a SessionTools);
 impl<'a> Workspace<'a> {
     /// Returns the workspace of a session whose tools can read it; `None` = there are no such tools.
     pub(in crate::agent) fn of(tools: &'a SessionTools) -> Option<Self> {
-        let view = tools.view();
-        let entry = view.entry(BUNDLED);
+        let offering = tools.offering();
+        let entry = offering.entry(BUNDLED);
         let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
         (tools.place.is_on() && is_ours).then_some(Self(tools))
     }
@@ -56,8 +56,8 @@ impl<'a> Workspace<'a> {
 
     /// Returns the server in the sandbox, started if necessary.
     pub(super) async fn open(self) -> Result<LiveConnection, String> {
-        let view = self.0.view();
-        let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
+        let offering = self.0.offering();
+        let server = offering.entry(BUNDLED).ok_or("there is no sandbox")?;
         let opened = self.0.open(server).await;
         opened.map_err(|refused| refused.text())
     }

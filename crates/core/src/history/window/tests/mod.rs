@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::domain::{CallId, CompactionStrategy, Entry, ModelCall, Native, TokenUsage, CountedEntry};
+use crate::domain::{
+    CallId, CompactionStrategy, CountedEntry, Entry, ModelCall, Native, TokenUsage,
+};
 use crate::history::shorten::{SHORT, SHORTEST};
 use crate::history::{Limits, Past, Window, window};
 use crate::session::{Gap, SummarisedBy};

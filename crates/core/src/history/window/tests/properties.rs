@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{count, entries, entries_from, limits, past};
 use crate::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
-use crate::domain::{Entry, TokenUsage, CountedEntry};
+use crate::domain::{CountedEntry, Entry, TokenUsage};
 use crate::history::shorten::SHORTEST;
 use crate::history::{Past, Window, retain, window};
 use crate::session::{Compaction, Gap, SummarisedBy};

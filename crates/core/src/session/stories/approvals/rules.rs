@@ -130,7 +130,9 @@ fn a_yes_that_a_person_took_back_is_not_given_again_by_a_rule() {
 fn an_allow_of_the_session_never_widens_a_deny() {
     let (mut world, calls) = asked(&["a", "b"]);
     world.rules.policy = policy(vec![rule("no", "a", PolicyEffect::Deny)]);
-    world.submit(&given("yes", "*", PolicyEffect::Allow)).unwrap();
+    world
+        .submit(&given("yes", "*", PolicyEffect::Allow))
+        .unwrap();
     let CallStatus::Ended { status, .. } = status(&world, &calls[0]) else {
         panic!("it is denied");
     };

@@ -83,9 +83,13 @@ fn a_form_waits_for_the_person_and_the_first_answer_counts() {
     assert_eq!(control.turn.as_ref().unwrap().alone_since(), None);
     let wrong = world.submit(&reply(ElicitationAction::Accept, Some("`a`: too short")));
     assert_eq!(wrong.unwrap_err().code, Code::InvalidArguments);
-    world.submit(&reply(ElicitationAction::Accept, None)).unwrap();
+    world
+        .submit(&reply(ElicitationAction::Accept, None))
+        .unwrap();
     assert_eq!(world.state.control.activity(), Activity::Running);
-    world.submit(&reply(ElicitationAction::Accept, None)).unwrap();
+    world
+        .submit(&reply(ElicitationAction::Accept, None))
+        .unwrap();
     let second = world.submit(&reply(ElicitationAction::Decline, None));
     assert_eq!(second.unwrap_err().code, Code::AlreadyDecided);
     assert_eq!(ends(&world), [None]);
@@ -123,7 +127,9 @@ fn only_a_call_that_runs_asks() {
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     world.submit(&asked(&call)).unwrap();
-    world.submit(&asked(&CallId::from_wire("call_1_9"))).unwrap();
+    world
+        .submit(&asked(&CallId::from_wire("call_1_9")))
+        .unwrap();
     let is_asked = |event: &Event| matches!(event, Event::ElicitationAsked(_));
     assert!(!world.events().any(is_asked));
 }
