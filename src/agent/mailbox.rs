@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
-use super::feed::{Feed, Joined, QueueView};
+use super::feed::{Feed, SessionSubscription, QueueView};
 use crate::domain::{
     Actor, BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role,
     SandboxId, ToolRef, UserId,
 };
-use crate::providers::Wanted;
+use crate::providers::WantedEffects;
 use crate::servers::LiveConnection;
 use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
@@ -35,7 +35,7 @@ pub enum SessionRequest {
         views: Vec<ViewContext>,
     },
     /// Switches to another model. The session resolves the choice to a provider and model.
-    Choose(Wanted),
+    Choose(WantedEffects),
     /// A decision whose changed arguments still have to be looked up and validated.
     Decide {
         /// The decision; its `edit` is filled in here.
@@ -138,7 +138,7 @@ impl SessionRequest {
 
 /// The acknowledgement of a command whose changes are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
+pub struct Acknowledgement {
     /// `seq` of the first event that the command caused; for a repeat, that of the original; otherwise that
     /// of the head.
     pub seq: u64,
@@ -192,11 +192,11 @@ pub(super) enum Message {
     Submit {
         request: Box<SessionRequest>,
         by: UserId,
-        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+        reply: oneshot::Sender<Result<Acknowledgement, Refusal>>,
     },
     Join {
         by: UserId,
-        reply: oneshot::Sender<Result<Joined, Refusal>>,
+        reply: oneshot::Sender<Result<SessionSubscription, Refusal>>,
     },
     /// Asks for access to the files, for the owner to read or change them.
     Files {

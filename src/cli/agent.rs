@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::app::{AgentApp, Purpose};
 use crate::config::{ApprovalWay, Loaded, Preset};
 use crate::domain::SessionKey;
-use crate::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
+use crate::gateway::mcp::{Door, Ending, DoorReply, News, Verdict, shown};
 use crate::jobs::Pool;
 use crate::session::{Call, Refusal};
 use crate::telemetry::redact_args;
@@ -127,18 +127,18 @@ struct Terminal;
 #[async_trait]
 impl Door for Terminal {
     /// Shows the whole call, regardless of its length, because a terminal scrolls.
-    async fn decide(&self, call: &Call) -> Heard {
+    async fn decide(&self, call: &Call) -> DoorReply {
         if !std::io::stdin().is_terminal() {
-            return Heard::Nobody;
+            return DoorReply::Nobody;
         }
         let asked = format!("{}Let it run? [y/N, or why not] ", shown(call));
         let answer = Pool::new("terminal", 1)
             .run(move || read_line(&asked))
             .await;
         let Ok(Some(answer)) = answer else {
-            return Heard::Nobody;
+            return DoorReply::Nobody;
         };
-        Heard::Verdict(match answer.to_ascii_lowercase().as_str() {
+        DoorReply::Verdict(match answer.to_ascii_lowercase().as_str() {
             "y" | "yes" => Verdict {
                 approved: true,
                 reason: None,

@@ -29,7 +29,7 @@ const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
 
 /// An authenticated caller, with the CSRF token that their page needs.
 #[derive(Debug, Clone)]
-pub struct Entered {
+pub struct AuthenticatedPage {
     pub authenticated: Authenticated,
     /// The CSRF token of the cookie; empty if the caller used no cookie.
     pub csrf: String,
@@ -63,7 +63,7 @@ impl TenantAdmin {
     }
 }
 
-impl FromRequestParts<GatewayState> for Entered {
+impl FromRequestParts<GatewayState> for AuthenticatedPage {
     type Rejection = ApiError;
 
     async fn from_request_parts(
@@ -114,7 +114,7 @@ impl FromRequestParts<GatewayState> for Caller {
         parts: &mut Parts,
         state: &GatewayState,
     ) -> Result<Self, Self::Rejection> {
-        let entered = Entered::from_request_parts(parts, state).await?;
+        let entered = AuthenticatedPage::from_request_parts(parts, state).await?;
         Ok(entered.authenticated.caller)
     }
 }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// The reason a request is stopped.
-pub(in crate::agent) type Stopped = Refusal;
+pub(in crate::agent) type GateRefusal = Refusal;
 
 /// Warns people that a budget is about to run out.
 pub(in crate::agent) type Warn<'a> = &'a (dyn Fn(String) + Send + Sync);
@@ -62,7 +62,7 @@ impl Gate {
         (model, input_tokens): (Arc<Model>, u64),
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<Option<BudgetStanding>, Stopped> {
+    ) -> Result<Option<BudgetStanding>, GateRefusal> {
         let name = model.id.clone();
         let gauge = Gauge::new(model, self.budgets.charge(), input_tokens, earlier);
         let Some(gauge) = gauge else {
@@ -101,7 +101,7 @@ impl Gate {
         model: &str,
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<Option<BudgetStanding>, Stopped> {
+    ) -> Result<Option<BudgetStanding>, GateRefusal> {
         *self.gauge() = None;
         let need = Need {
             least: earlier,
@@ -188,7 +188,7 @@ impl Gate {
         &self,
         answer: impl Future<Output = T>,
         warn: Warn<'_>,
-    ) -> Result<T, Stopped> {
+    ) -> Result<T, GateRefusal> {
         tokio::select! {
             biased;
             answer = answer => Ok(answer),
@@ -197,7 +197,7 @@ impl Gate {
     }
 
     /// Reserves more when needed and renews the lease, until the request has to stop.
-    async fn watch(&self, warn: Warn<'_>) -> Stopped {
+    async fn watch(&self, warn: Warn<'_>) -> GateRefusal {
         let mut pause = RENEW;
         loop {
             tokio::select! {
@@ -248,7 +248,7 @@ impl Drop for Gate {
 }
 
 /// The refusal when the store is down: no model is asked whose cost cannot be counted.
-fn away(error: &crate::store::Error) -> Stopped {
+fn away(error: &crate::store::Error) -> GateRefusal {
     tracing::warn!(?error, "A model request cannot reserve what it may cost");
     Refusal::new(
         Code::StoreUnavailable,

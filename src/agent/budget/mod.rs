@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 pub use access::{BudgetChange, BudgetError, BudgetView, BudgetWhose};
 pub(in crate::agent) use ceiling::Ceiling;
 pub(in crate::agent) use gate::{Gate, Warn};
-pub(in crate::agent) use paced::Paced;
-pub use probing::{Probe, Unanswered};
+pub(in crate::agent) use paced::PacedProvider;
+pub use probing::{Probe, ProbeError};
 
 use crate::domain::{Budget, BudgetLevel, MicroUsd, Need, TenantId, Timestamp};
 use crate::store::clock::now;

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use super::background::sampling::described;
 use super::session_agent::SessionAgent;
-use super::{Outcomes, Wanted};
+use super::{Outcomes, WantedEffects};
 use crate::domain::{CallId, ElicitationId, Timestamp};
 use crate::mcp::{Asked, FormAnswer, Question};
 use crate::session::{
@@ -47,7 +47,7 @@ pub(super) struct Asker {
 impl Asker {
     pub(super) fn new(
         call: &Call,
-        wanted: &Wanted<'_>,
+        wanted: &WantedEffects<'_>,
         (outcomes, tracker): (&Outcomes, &TaskTracker),
     ) -> Self {
         Self {

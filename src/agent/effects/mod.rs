@@ -99,7 +99,7 @@ impl Outcomes {
 }
 
 /// The effects that have to run, with their inputs.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedEffects<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<CountedEntry>],
     /// The place among the entries where some are missing.
@@ -221,7 +221,7 @@ impl Running {
     }
 
     /// Starts missing effects and stops those that are no longer wanted.
-    pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
+    pub(super) fn reconcile(&mut self, wanted: &WantedEffects<'_>) {
         if self.epoch != wanted.control.epoch {
             // Another gateway ran the session meanwhile, so the effects that still run here are obsolete.
             self.stop_all();
@@ -287,7 +287,7 @@ impl Running {
         }
     }
 
-    fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
+    fn ask_model(&self, wanted: &WantedEffects<'_>, request: ModelRequestId) -> Request {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
@@ -338,7 +338,7 @@ impl Running {
     }
 
     /// Makes an asker for a request beside a turn. Its usage row has iteration 0.
-    fn asker(wanted: &Wanted<'_>, turn: TurnId) -> Asker {
+    fn asker(wanted: &WantedEffects<'_>, turn: TurnId) -> Asker {
         let request = ModelRequestId {
             turn,
             iteration: Iteration(0),
@@ -347,7 +347,7 @@ impl Running {
         Asker::new(wanted.agent.clone(), payer, Arc::clone(wanted.feed))
     }
 
-    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
+    fn make_title(&self, wanted: &WantedEffects<'_>) -> Beside {
         let turn = wanted.control.titling.turn().unwrap_or_default();
         let choice = wanted.choice.clone();
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
@@ -360,7 +360,7 @@ impl Running {
 
     /// Starts a review. It continues if the person decides first: it is paid for in any case, and its usage
     /// is counted.
-    fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
+    fn review(&self, wanted: &WantedEffects<'_>, running: &RunningReview) -> (CallId, Beside) {
         let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {

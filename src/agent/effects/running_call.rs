@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::tool_call::tasks::CallStop;
-use super::{Running, Wanted, elicitations, tool_call};
+use super::{Running, WantedEffects, elicitations, tool_call};
 use crate::agent::feed::FeedItem;
 use crate::domain::CallId;
 use crate::mcp::CallNews;
@@ -40,7 +40,7 @@ impl Drop for Stopper {
 }
 
 /// Starts an approved call, or resumes the task that it runs as.
-pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
+pub(super) fn run(running: &Running, wanted: &WantedEffects<'_>, id: &CallId) -> Option<Stopper> {
     let call = Arc::clone(wanted.control.call(id)?);
     let stop = CallStop::default();
     let stopper = Stopper {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tool_call::SessionTools;
-use super::{Beside, Running, Wanted};
+use super::{Beside, Running, WantedEffects};
 use crate::agent::feed::{Feed, FeedItem};
 use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
@@ -14,7 +14,7 @@ use crate::session::Command;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the copy of the workspace that a fork begins with.
-pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
+pub(super) fn copy(running: &Running, wanted: &WantedEffects<'_>) -> Option<Beside> {
     let origin = wanted.control.forked_from.as_ref()?;
     let copying = WorkspaceCopying {
         tools: Arc::clone(&wanted.agent.tools),

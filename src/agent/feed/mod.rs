@@ -20,9 +20,9 @@ use tokio::sync::broadcast;
 
 pub(in crate::agent) use self::queue_state::QueueView;
 pub use self::queue_state::{OthersSession, QueueState};
-pub use self::usage::{GoingOn, LeftOut, UsageState};
+pub use self::usage::{GoingOn, OmittedHistory, UsageState};
 
-use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
+use self::running_answer::{Delta, DeltaKind, MergeResult, RunningAnswer};
 use crate::domain::{
     CallId, Code, CompactionStrategy, Iteration, ModelRequestId, ResourceRef, Timestamp, TurnId,
 };
@@ -174,7 +174,7 @@ impl Notice {
 }
 
 /// The first data of a client that joins.
-pub struct Joined {
+pub struct SessionSubscription {
     /// All signals after this view.
     pub signals: broadcast::Receiver<Arc<Signal>>,
     /// The session at that moment.
@@ -341,10 +341,10 @@ impl Feed {
     }
 
     /// Merges a piece of an answer that streams elsewhere.
-    pub(super) fn merge(&self, delta: &Delta) -> Merged {
+    pub(super) fn merge(&self, delta: &Delta) -> MergeResult {
         let mut running = self.running();
         let Some(answer) = running.answer_to(delta.request()) else {
-            return Merged::Gap;
+            return MergeResult::Gap;
         };
         let (merged, told) = answer.merge(delta);
         let attempt = answer.attempt;

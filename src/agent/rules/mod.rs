@@ -41,7 +41,7 @@ pub enum RuleError {
 
 /// A rule that was created.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct CreatedRule {
     pub view: RuleView,
     /// True if the call that the rule was made from is approved, by the rule or by the decision that came
     /// with it.
@@ -123,7 +123,7 @@ impl<'s> RuleAccess<'s> {
         caller: &Caller,
         new: NewRule,
         shown: Option<Digest>,
-    ) -> Result<Given, RuleError> {
+    ) -> Result<CreatedRule, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, &new).await?;
         let rule = self.rule(caller, &new, call.as_ref()).await?;
@@ -152,7 +152,7 @@ impl<'s> RuleAccess<'s> {
         );
         let view = self.find(caller, &new.whose, &rule.id).await?;
         let view = view.ok_or_else(no_rule)?;
-        Ok(Given { view, has_approved })
+        Ok(CreatedRule { view, has_approved })
     }
 
     async fn keep(&self, caller: &Caller, whose: &RuleWhose, rule: &Rule) -> Result<(), RuleError> {

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::replica::{Lost, Replica};
+use super::replica::{StaleReason, Replica};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
-use crate::agent::journal::{JournalError, Settled};
-use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
+use crate::agent::journal::{JournalError, AppendResult};
+use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
 use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
@@ -23,7 +23,7 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 impl Replica {
     /// Carries out a new command; refuses it while the store is away.
-    pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+    pub(super) async fn command(&mut self, command: Command) -> Result<Acknowledgement, Refusal> {
         self.cluster.membership.be_heard().await;
         let committed = self.commit(&[&command], None).await;
         committed.map_err(|failure| match failure {
@@ -42,7 +42,7 @@ impl Replica {
         &mut self,
         commands: &[&Command],
         epoch: Option<u64>,
-    ) -> Result<Accepted, Failure> {
+    ) -> Result<Acknowledgement, Failure> {
         loop {
             let now = now();
             let rules = self.agent.tools.rules(&self.owner().id);
@@ -56,7 +56,7 @@ impl Replica {
             let events = decide(control, commands.iter().copied(), inputs);
             let events = events.map_err(Failure::Refused)?;
             if events.is_empty() {
-                return Ok(Accepted {
+                return Ok(Acknowledgement {
                     seq: self.seq_of_repeat(commands),
                 });
             }
@@ -76,7 +76,7 @@ impl Replica {
                 .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
                 .flatten();
             match self.journal.append(&commit, is_active, wake).await {
-                Settled::Stored(bytes) => {
+                AppendResult::Stored(bytes) => {
                     self.unsettled = None;
                     figures::count(self, &commit);
                     traces::record(self, &commit);
@@ -85,13 +85,13 @@ impl Replica {
                     self.widen().await;
                     self.show(&commit);
                     self.publish_to_others(&commit, (!is_alone).then_some(bytes), used);
-                    return Ok(Accepted {
+                    return Ok(Acknowledgement {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
                 }
-                Settled::Conflict => Box::pin(self.read_on()).await?,
-                Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
-                Settled::Away(error) => {
+                AppendResult::Conflict => Box::pin(self.read_on()).await?,
+                AppendResult::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
+                AppendResult::Away(error) => {
                     self.unsettled = Some(Instant::now() + SETTLE_EVERY);
                     return Err(self.failure(error.into()));
                 }
@@ -108,7 +108,7 @@ impl Replica {
             | JournalError::Commit(_)
             | JournalError::Gap { .. }) => {
                 tracing::error!(session.id = %self.key.session, ?error, "The journal is damaged");
-                self.lost = Some(Lost::Damaged);
+                self.lost = Some(StaleReason::Damaged);
                 Failure::Damaged
             }
         }
@@ -174,10 +174,10 @@ impl Replica {
             return Ok(());
         }
         let (lost, refusal) = if head == 0 {
-            (Lost::Deleted, deleted())
+            (StaleReason::Deleted, deleted())
         } else {
             tracing::error!(session.id = %self.key.session, head, version, "The store came back with a shorter journal");
-            (Lost::Rewound, store_away())
+            (StaleReason::Rewound, store_away())
         };
         self.lost = Some(lost);
         Err(Failure::Refused(refusal))

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{LiveSession, Lost};
+use super::{LiveSession, StaleReason};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
 use crate::agent::effects::tool_call::workspace::OwnersDoor;
 use crate::agent::feed::FeedItem;
-use crate::agent::feed::running_answer::Merged;
+use crate::agent::feed::running_answer::MergeResult;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
@@ -48,7 +48,7 @@ impl LiveSession {
             | SessionUpdate::Notice(_)
                 if self.replica.is_run_here() => {}
             SessionUpdate::Delta(delta) => {
-                if self.replica.feed.merge(&delta) == Merged::Gap {
+                if self.replica.feed.merge(&delta) == MergeResult::Gap {
                     self.fill(delta.request()).await;
                 }
             }
@@ -68,7 +68,7 @@ impl LiveSession {
                     self.replica.feed.send_answer();
                 }
             }
-            SessionUpdate::Deleted => self.replica.lost = Some(Lost::Deleted),
+            SessionUpdate::Deleted => self.replica.lost = Some(StaleReason::Deleted),
         }
     }
 
@@ -221,7 +221,7 @@ impl LiveSession {
     pub(super) async fn end_running(&mut self, is_deleted: bool) {
         let mut calls = self.replica.state.control.calls();
         let has_tasks = calls.any(|call| call.is_executing() && call.task.is_some());
-        if has_tasks && (is_deleted || self.replica.lost == Some(Lost::Deleted)) {
+        if has_tasks && (is_deleted || self.replica.lost == Some(StaleReason::Deleted)) {
             self.running.end_calls().await;
         }
         self.running.stop_all();

@@ -19,12 +19,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::creation_limit::CreationLimit;
-pub(super) use self::replica::{Lost, Replica};
+pub(super) use self::replica::{StaleReason, Replica};
 use super::effects::model_request::meter::seen;
-use super::effects::{Running, Wanted};
+use super::effects::{Running, WantedEffects};
 use super::feed::FeedItem;
 use super::feed::running_answer::RunningAnswer;
-use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
+use super::mailbox::{Acknowledgement, Message, SessionRequest, damaged, deleted, stopping, store_away};
 use crate::domain::{CallId, Code, Holder, SandboxId};
 use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
@@ -194,9 +194,9 @@ impl LiveSession {
         let feed = Arc::clone(&self.replica.feed);
         self.vanish(None).await;
         match lost {
-            Lost::Deleted => {}
-            Lost::Rewound => feed.show(FeedItem::Rewound),
-            Lost::Damaged => feed.show(FeedItem::Damaged),
+            StaleReason::Deleted => {}
+            StaleReason::Rewound => feed.show(FeedItem::Rewound),
+            StaleReason::Damaged => feed.show(FeedItem::Damaged),
         }
     }
 
@@ -222,7 +222,7 @@ impl LiveSession {
         self.end_running(reply.is_some()).await;
         // A row of this gateway may have been written after another one removed the session from the list.
         // Remove it before the tools are closed, which may take a while.
-        if self.replica.lost == Some(Lost::Deleted) {
+        if self.replica.lost == Some(StaleReason::Deleted) {
             // The session may have been created again. If that cannot be found out, remove the row: the next
             // commit of such a session brings it back.
             let version = self.replica.journal.version().await;
@@ -240,9 +240,9 @@ impl LiveSession {
             .presence
             .leave(&self.replica.key, &self.replica.agent.tools);
         let refusal = match self.replica.lost {
-            Some(Lost::Rewound) => store_away(),
-            Some(Lost::Damaged) => damaged(),
-            Some(Lost::Deleted) | None => deleted(),
+            Some(StaleReason::Rewound) => store_away(),
+            Some(StaleReason::Damaged) => damaged(),
+            Some(StaleReason::Deleted) | None => deleted(),
         };
         if let Some(message) = self.set_aside.take() {
             message.refuse(&refusal);
@@ -373,7 +373,7 @@ impl LiveSession {
 
     /// Carries out a request. A refusal, or an answer that nothing had to be done, is only final if no other
     /// gateway wrote meanwhile: people at this gateway may have been shown more than this task has read.
-    async fn submit(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn submit(&mut self, request: SessionRequest) -> Result<Acknowledgement, Refusal> {
         let before = self.replica.state.control.version;
         let first = self.try_to_submit(request.clone()).await;
         let version = self.replica.state.control.version;
@@ -392,7 +392,7 @@ impl LiveSession {
         self.try_to_submit(request).await
     }
 
-    async fn try_to_submit(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn try_to_submit(&mut self, request: SessionRequest) -> Result<Acknowledgement, Refusal> {
         if request.approves() {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
@@ -443,7 +443,7 @@ impl LiveSession {
         if !self.replica.is_run_here() {
             return self.stand_back();
         }
-        self.running.reconcile(&Wanted {
+        self.running.reconcile(&WantedEffects {
             gap: self.replica.state.gap,
             control,
             entries: &self.replica.state.entries,

@@ -18,7 +18,7 @@ use crate::session::{Genesis, ModelChoice, SessionState};
 
 /// The reason the copy no longer matches the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::agent) enum Lost {
+pub(in crate::agent) enum StaleReason {
     /// The session was deleted.
     Deleted,
     /// The store lost commits that it had acknowledged.
@@ -48,7 +48,7 @@ pub(in crate::agent) struct Replica {
     /// nothing new is started, because the commit may have cancelled it.
     pub(in crate::agent) unsettled: Option<Instant>,
     /// The reason the session's task has to end.
-    pub(in crate::agent) lost: Option<Lost>,
+    pub(in crate::agent) lost: Option<StaleReason>,
 }
 
 impl Replica {

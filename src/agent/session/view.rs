@@ -7,7 +7,7 @@ use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
-    GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
+    GoingOn, SessionSubscription, OmittedHistory, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
 use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
 use crate::context::{Arranged, ContextSession};
@@ -184,7 +184,7 @@ impl Replica {
     }
 
     /// Returns what the next request would leave out, and its approximate tokens; `None` if unknown.
-    fn next_request(&self) -> (LeftOut, Option<u64>) {
+    fn next_request(&self) -> (OmittedHistory, Option<u64>) {
         let own = self.limits_of(self.choice());
         let counter = self.counter();
         let arranged = self.arranged();
@@ -202,7 +202,7 @@ impl Replica {
             .entries
             .len()
             .saturating_sub(arranged.history().len());
-        let left_out = LeftOut {
+        let left_out = OmittedHistory {
             messages: self.state.left_out + shown.left_out + hidden as u64,
             from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
@@ -210,7 +210,7 @@ impl Replica {
         (left_out, base.map(|base| base.tokens + shown.tokens))
     }
 
-    pub(super) fn joined(&self) -> Joined {
+    pub(super) fn joined(&self) -> SessionSubscription {
         let (signals, answer) = self.feed.watch();
         let control = &self.state.control;
         let view = SessionView {
@@ -241,6 +241,6 @@ impl Replica {
             rules: Arc::clone(&control.rules),
             container: self.agent.tools.site().container,
         };
-        Joined { signals, view }
+        SessionSubscription { signals, view }
     }
 }

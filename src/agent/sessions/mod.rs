@@ -37,10 +37,10 @@ use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::ClusterMessage;
 use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
-use super::feed::{Feed, Joined, ShownEvent};
+use super::feed::{Feed, SessionSubscription, ShownEvent};
 use super::journal::Journal;
 use super::journal::projection::{Bells, Projection};
-use super::mailbox::{Accepted, Message, SessionRequest, stopping};
+use super::mailbox::{Acknowledgement, Message, SessionRequest, stopping};
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
@@ -221,7 +221,7 @@ impl Sessions {
         key: &SessionKey,
         caller: &Caller,
         request: SessionRequest,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<Acknowledgement, Refusal> {
         may_act(caller)?;
         let request = self.look_up(key, caller, request).await?;
         let begins = request.begins_turn();
@@ -235,7 +235,7 @@ impl Sessions {
     }
 
     /// Returns the session's current state, and all signals that follow.
-    pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<Joined, Refusal> {
+    pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<SessionSubscription, Refusal> {
         let by = caller.user.id.clone();
         let joined = self.request(key, caller, |reply| Message::Join { by, reply });
         let joined = joined.await?;

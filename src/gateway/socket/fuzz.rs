@@ -4,7 +4,7 @@ use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
-use crate::gateway::wire::{self, Parsed};
+use crate::gateway::wire::{self, ParsedCommand};
 use crate::session::properties::world::{World, proposal, say};
 
 /// Asserts S0.2.
@@ -49,10 +49,10 @@ fn send(world: &mut World, packet: &str) {
             let message = wire::refused(&refusal).message;
             assert!(message.len() <= 1_024 + 6 * packet.len(), "{message}");
         }
-        Ok(Parsed::Resume { journal, .. }) => {
+        Ok(ParsedCommand::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Submit(ask)) => match without_proof(*ask) {
+        Ok(ParsedCommand::Submit(ask)) => match without_proof(*ask) {
             SessionRequest::Command(command) => drop(world.submit(&command)),
             SessionRequest::Say {
                 say,
@@ -75,7 +75,7 @@ fn send(world: &mut World, packet: &str) {
                 panic!("one gesture comes with a decision, and none is made by parsing");
             }
         },
-        Ok(Parsed::Fork(request)) => assert!(request.then.len() <= 2),
+        Ok(ParsedCommand::Fork(request)) => assert!(request.then.len() <= 2),
     }
 }
 

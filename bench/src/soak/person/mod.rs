@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use self::profile::{Profile, Step, Unsaid, later};
 use self::tab::{Goal, Tab};
-use self::talk::{BROKEN, Heard, Lost, Talk, text};
+use self::talk::{BROKEN, DoorReply, Lost, Talk, text};
 use super::check::archive::{self, Rest};
 use super::check::audit::Account;
 use super::world::World;
@@ -211,12 +211,12 @@ impl Visit {
     /// Waits for the next packet until the deadline; returns the answer to a command, if one came.
     async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, Lost> {
         match self.talk.hear(deadline).await? {
-            Heard::Event(name, args) => {
+            DoorReply::Event(name, args) => {
                 self.profile.event(&name, &args);
                 Ok(None)
             }
-            Heard::Answer(number, answer) => Ok(Some((number, answer))),
-            Heard::Nothing => Ok(None),
+            DoorReply::Answer(number, answer) => Ok(Some((number, answer))),
+            DoorReply::Nothing => Ok(None),
         }
     }
 

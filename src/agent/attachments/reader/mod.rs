@@ -13,7 +13,7 @@ const SHARE_OF_TEXT: u64 = 4;
 const MAX_NAME_BYTES: usize = 120;
 
 /// The paths of attachments in the workspace, according to the journal.
-pub(in crate::agent) type Placed = BTreeMap<BlobId, Arc<str>>;
+pub(in crate::agent) type AttachmentPaths = BTreeMap<BlobId, Arc<str>>;
 
 /// The kinds of files that a model can read, besides texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Reader {
     pub(in crate::agent) fn missing(
         self,
         entries: &[Arc<CountedEntry>],
-        placed: &Placed,
+        placed: &AttachmentPaths,
     ) -> Vec<Attachment> {
         let mut seen = BTreeSet::new();
         let attached = entries.iter().flat_map(|entry| said(entry));
@@ -114,7 +114,7 @@ impl Reader {
     pub(in crate::agent) fn entries(
         self,
         entries: &[Arc<CountedEntry>],
-        placed: &Placed,
+        placed: &AttachmentPaths,
     ) -> Vec<Arc<CountedEntry>> {
         let read = |entry: &Arc<CountedEntry>| {
             let worded = (!placed.is_empty()).then(|| self.worded(entry, placed));
@@ -123,7 +123,7 @@ impl Reader {
         entries.iter().map(read).collect()
     }
 
-    fn worded(self, entry: &CountedEntry, placed: &Placed) -> Option<Arc<CountedEntry>> {
+    fn worded(self, entry: &CountedEntry, placed: &AttachmentPaths) -> Option<Arc<CountedEntry>> {
         let Entry::User {
             seq,
             text,
@@ -157,7 +157,7 @@ impl Reader {
 /// Returns the attachments of an entry that are in the workspace, and that text may replace.
 pub(in crate::agent) fn placed<'a>(
     entry: &'a Entry,
-    placed: &'a Placed,
+    placed: &'a AttachmentPaths,
 ) -> impl Iterator<Item = &'a Attachment> {
     let attached = said(entry).iter();
     attached.filter(|attachment| placed.contains_key(&attachment.id))

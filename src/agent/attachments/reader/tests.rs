@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MAX_NAME_BYTES, Placed, Reader, Sight, file_name, is_file_name};
+use super::{MAX_NAME_BYTES, AttachmentPaths, Reader, Sight, file_name, is_file_name};
 use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 
 fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
@@ -26,7 +26,7 @@ fn message(text: &str, attachments: &[&Attachment]) -> Arc<CountedEntry> {
 }
 
 /// Returns the text of an entry as it is read, and the names of its remaining attachments.
-fn read(reader: Reader, entry: &Arc<CountedEntry>, placed: &Placed) -> (String, Vec<String>) {
+fn read(reader: Reader, entry: &Arc<CountedEntry>, placed: &AttachmentPaths) -> (String, Vec<String>) {
     let read = reader.entries(std::slice::from_ref(entry), placed);
     let Entry::User {
         text, attachments, ..
@@ -80,7 +80,7 @@ fn what_is_missing_is_asked_for_once_and_stays_attached_until_it_is_there() {
     let note = attached("note.txt", MediaType::Text, 10);
     let entries = [message("one", &[&paper, &note]), message("", &[&paper])];
     let reader = Reader::new(Sight::Images, 1_000);
-    let mut placed = Placed::new();
+    let mut placed = AttachmentPaths::new();
     assert_eq!(
         reader.missing(&entries, &placed),
         std::slice::from_ref(&paper)
@@ -92,7 +92,7 @@ fn what_is_missing_is_asked_for_once_and_stays_attached_until_it_is_there() {
     assert!(text.starts_with("[PDF \"a.pdf\""), "{text}");
     assert!(names.is_empty());
     let other = Reader::new(Sight::Documents, 1_000);
-    assert!(other.missing(&entries, &Placed::new()).is_empty());
+    assert!(other.missing(&entries, &AttachmentPaths::new()).is_empty());
 }
 
 /// Asserts S3.19: a name in the workspace is one plain word.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
-use crate::agent::budget::Paced;
+use crate::agent::budget::PacedProvider;
 use crate::agent::feed::{Feed, FeedItem, Notice};
 use crate::context::{self, Assembled, Context, RequestOptions};
 use crate::domain::{CountedEntry, Effort, Entry, RequestParts, RequestPurpose};
@@ -34,7 +34,7 @@ pub(super) struct BackgroundQuestion<'a> {
 }
 
 /// A question as a request.
-pub(super) struct Asked {
+pub(super) struct BackgroundRequest {
     pub(super) purpose: RequestPurpose,
     pub(super) request: Assembled,
     /// The composition of its tokens.
@@ -76,7 +76,7 @@ impl Asker {
             ..RequestParts::default()
         };
         let purpose = question.purpose;
-        let asked = Asked {
+        let asked = BackgroundRequest {
             purpose,
             request,
             parts,
@@ -88,9 +88,9 @@ impl Asker {
     pub(super) async fn put(
         &self,
         candidate: &Candidate,
-        asked: Asked,
+        asked: BackgroundRequest,
     ) -> Result<llm::Answer, NoAnswer> {
-        let Asked {
+        let BackgroundRequest {
             purpose,
             request,
             parts,
@@ -146,7 +146,7 @@ impl Asker {
             let of = (self.agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), &warn).await;
             admitted.map_err(NoAnswer::Unpaid)?;
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         self.meter.asks(subject, tokens);
         let retry = RetryConfig {

@@ -37,7 +37,7 @@ Answer with one JSON object and nothing else: {\"verdict\": \"allow\" | \"refuse
 /// The exact form of the model's answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct ReviewAnswer {
     verdict: Word,
     reason: String,
 }
@@ -187,7 +187,7 @@ fn read(answer: &llm::Answer) -> (ReviewVerdict, String) {
     let text = fenced
         .and_then(|text| text.strip_suffix("```"))
         .unwrap_or(text);
-    let said: Option<Said> = serde_json::from_str(text.trim()).ok();
+    let said: Option<ReviewAnswer> = serde_json::from_str(text.trim()).ok();
     let reason = said
         .as_ref()
         .map(|said| one_line(&said.reason))

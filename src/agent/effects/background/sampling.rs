@@ -8,10 +8,10 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Asked, Asker, NoAnswer};
+use super::{BackgroundRequest, Asker, NoAnswer};
 use crate::agent::effects::model_request::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::agent::effects::{Running, Wanted};
+use crate::agent::effects::{Running, WantedEffects};
 use crate::context::{Assembled, Context, RequestOptions};
 use crate::domain::{
     Code, CountedEntry, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId,
@@ -53,7 +53,7 @@ impl Samples {
 /// Starts missing requests and stops those that are no longer wanted.
 pub(in crate::agent::effects) fn reconcile(
     running: &mut Running,
-    wanted: &Wanted<'_>,
+    wanted: &WantedEffects<'_>,
     effects: &[Effect],
 ) {
     let mut before = std::mem::take(&mut running.samples.0);
@@ -68,7 +68,7 @@ pub(in crate::agent::effects) fn reconcile(
     }
 }
 
-fn begin(running: &Running, wanted: &Wanted<'_>, id: &ElicitationId) -> Option<Sample> {
+fn begin(running: &Running, wanted: &WantedEffects<'_>, id: &ElicitationId) -> Option<Sample> {
     let mut asked = wanted.control.elicitations();
     let asked = asked.find(|asked| asked.id == *id)?;
     let sampling = asked.sampling.as_deref()?.clone();
@@ -222,7 +222,7 @@ impl SampleRequest {
         let mut last = problem(Code::ProviderUnavailable, "there is no model to ask");
         // Try further keys of the provider, but no fallback, because the person was not shown one.
         for candidate in candidates.iter().filter(|it| it.choice == *choice) {
-            let asked = Asked {
+            let asked = BackgroundRequest {
                 purpose: RequestPurpose::Sampling,
                 request: self.request(),
                 parts: parts(agent, sampling),

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::meter::Subject;
 use super::paying::{self, NoAnswer, unanswered};
 use super::summarising::{NoSummary, Summariser};
-use super::{Asked, ModelRequest, compacting, counting, cut};
-use crate::agent::budget::{Gate, Paced, Warn};
+use super::{PreparedRequest, ModelRequest, compacting, counting, cut};
+use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{FeedItem, Notice};
 use crate::context::{self, Assembled};
@@ -22,7 +22,7 @@ use crate::providers::Candidate;
 use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
 
 /// The failed attempts.
-struct Lost {
+struct FailedAttempts {
     /// The error of the session's model.
     error: llm::Error,
     /// The part of the history that it was shown.
@@ -33,7 +33,7 @@ struct Lost {
     others: Vec<llm::Error>,
 }
 
-impl Lost {
+impl FailedAttempts {
     fn new(error: llm::Error, shown: history::Window, counter: Counter) -> Self {
         Self {
             error,
@@ -44,7 +44,7 @@ impl Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for FailedAttempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)?;
         let mut others = self.others.iter();
@@ -69,7 +69,7 @@ impl ModelRequest {
         self.gather().await;
         let gate = self.agent.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();
-        let mut first: Option<Lost> = None;
+        let mut first: Option<FailedAttempts> = None;
         let mut candidates = VecDeque::from(candidates);
         while let Some(candidate) = candidates.pop_front() {
             let candidate = &candidate;
@@ -104,7 +104,7 @@ impl ModelRequest {
             let may_go_on = helps && !failed.so_far.has_whole_call;
             match &mut first {
                 Some(lost) => lost.others.push(failed.error),
-                None => first = Some(Lost::new(failed.error, asked.shown, counter)),
+                None => first = Some(FailedAttempts::new(failed.error, asked.shown, counter)),
             }
             if !may_go_on {
                 break;
@@ -117,7 +117,7 @@ impl ModelRequest {
     }
 
     /// Prepares for asking a candidate.
-    fn begin(&mut self, candidate: &Candidate, asked: &Asked, first: Option<&Lost>) {
+    fn begin(&mut self, candidate: &Candidate, asked: &PreparedRequest, first: Option<&FailedAttempts>) {
         let subject = of_turn(&candidate.choice, &asked.parts);
         self.meter.asks(subject, asked.tokens);
         if let Some(lost) = first {
@@ -135,7 +135,7 @@ impl ModelRequest {
         candidate: &Candidate,
         gate: Option<&Arc<Gate>>,
         is_first: bool,
-    ) -> Result<Option<(Asked, Counter)>, Failure> {
+    ) -> Result<Option<(PreparedRequest, Counter)>, Failure> {
         self.by_vendor.ask(candidate, self.arranged.is_whole());
         let counter = self.read_as(candidate).await;
         let mut asked = match self.with_summary(&candidate.choice, counter, gate).await {
@@ -168,7 +168,7 @@ impl ModelRequest {
         choice: &ModelChoice,
         counter: Counter,
         gate: Option<&Arc<Gate>>,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<PreparedRequest, Failure> {
         let mut asked = self.request(choice, counter)?;
         let Some(due) = asked.shown.due.take() else {
             return Ok(asked);
@@ -220,7 +220,7 @@ impl ModelRequest {
     }
 
     /// Ends a request that nobody answered: shortens the history and tries again, or fails the turn.
-    fn lost(&self, lost: &Lost) -> Command {
+    fn lost(&self, lost: &FailedAttempts) -> Command {
         let error = &lost.error;
         if matches!(error, llm::Error::Overflow { .. })
             && let Some(cut) = self.cut(&lost.shown, lost.counter)
@@ -259,16 +259,16 @@ impl ModelRequest {
     async fn ask(
         &self,
         candidate: &Candidate,
-        asked: &Asked,
+        asked: &PreparedRequest,
         counter: Counter,
         gate: Option<&Arc<Gate>>,
     ) -> Result<Answer, NoAnswer> {
         let body = asked.body.clone();
-        let Asked { shown, parts, .. } = asked;
+        let PreparedRequest { shown, parts, .. } = asked;
         cut::log(shown);
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = gate {
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         let tools = body.tools.len();
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
@@ -323,7 +323,7 @@ impl ModelRequest {
     }
 
     /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
-    fn announce_fallback(&self, candidate: &Candidate, lost: &Lost) {
+    fn announce_fallback(&self, candidate: &Candidate, lost: &FailedAttempts) {
         let by = candidate.instead(lost.error.to_string());
         let text = format!(
             "Answered by {} because {}",

@@ -18,27 +18,27 @@ pub(in crate::agent) struct Subject<'a> {
 
 /// The usage of one model request of a turn, with all its attempts.
 #[derive(Debug, Default)]
-pub(in crate::agent) struct Meter(Mutex<Metered>);
+pub(in crate::agent) struct Meter(Mutex<MeterState>);
 
 #[derive(Debug, Default)]
-struct Metered {
+struct MeterState {
     /// The failed attempts.
     spent: Vec<Spent>,
     /// The running attempt.
     running: Option<Attempt>,
-    asked: Option<Asked>,
+    asked: Option<MeteredRequest>,
 }
 
 /// The model that is asked, the approximate tokens of the request, and their composition.
 #[derive(Debug, Clone)]
-struct Asked {
+struct MeteredRequest {
     choice: ModelChoice,
     tokens: u64,
     parts: RequestParts,
     purpose: RequestPurpose,
 }
 
-impl Asked {
+impl MeteredRequest {
     fn subject(&self) -> Subject<'_> {
         Subject {
             choice: &self.choice,
@@ -59,7 +59,7 @@ impl Meter {
     pub(in crate::agent) fn asks(&self, subject: Subject<'_>, tokens: u64) {
         let mut metered = self.metered();
         metered.running = None;
-        metered.asked = Some(Asked {
+        metered.asked = Some(MeteredRequest {
             choice: subject.choice.clone(),
             tokens,
             parts: subject.parts.clone(),
@@ -149,7 +149,7 @@ impl Meter {
         spent
     }
 
-    fn metered(&self) -> MutexGuard<'_, Metered> {
+    fn metered(&self) -> MutexGuard<'_, MeterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,7 +21,7 @@ use super::tool_call::proposal::propose;
 use super::tool_call::written_files::{self, Files};
 use super::trace::{RequestSpan, TurnTrace};
 use super::watch::Thinking;
-use crate::agent::attachments::Placed;
+use crate::agent::attachments::AttachmentPaths;
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, FeedItem, Notice, Ticket};
@@ -56,7 +56,7 @@ pub(in crate::agent) struct ModelRequest {
     /// The history as the current model reads it.
     pub(in crate::agent) entries: Vec<Arc<CountedEntry>>,
     /// The attachments that are in the workspace.
-    pub(in crate::agent) placed: Placed,
+    pub(in crate::agent) placed: AttachmentPaths,
     /// Sends outcomes besides the answer.
     pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
@@ -95,7 +95,7 @@ pub(in crate::agent) struct ModelRequest {
 }
 
 /// A request to one model.
-pub(super) struct Asked {
+pub(super) struct PreparedRequest {
     pub(super) body: Assembled,
     /// The part of the history that it holds.
     pub(super) shown: history::Window,
@@ -184,7 +184,7 @@ impl ModelRequest {
     }
 
     /// Builds the request to that model.
-    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
+    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<PreparedRequest, Failure> {
         let refused = |code, text| Failure {
             code,
             text,
@@ -231,7 +231,7 @@ impl ModelRequest {
             compacting,
         };
         let turn = self.past().newest_turn();
-        Ok(Asked {
+        Ok(PreparedRequest {
             body: Assembled::new(&system, (&shown.entries, turn), options),
             shown,
             tokens: needed,

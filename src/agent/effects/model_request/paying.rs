@@ -2,7 +2,7 @@
 //! covers.
 
 use super::meter::seen;
-use super::{Asked, ModelRequest};
+use super::{PreparedRequest, ModelRequest};
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{FeedItem, Notice};
@@ -48,7 +48,7 @@ pub(super) fn announce_ceiling(request: &ModelRequest, ceiling: Option<&Ceiling>
 /// hidden reasoning counts as none. Calls that were cut are left for the model to ask again.
 pub(super) fn limit(
     request: &ModelRequest,
-    asked: &Asked,
+    asked: &PreparedRequest,
     answer: &llm::Answer,
 ) -> Result<Option<Refusal>, NoAnswer> {
     let is_ended = answer.finish == Some(llm::Finish::Length) && answer.calls.is_empty();

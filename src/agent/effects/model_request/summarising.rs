@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::meter::{Meter, Subject};
-use crate::agent::budget::{Gate, Paced, Warn};
+use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::context::{self, Assembled, Context, RequestOptions};
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
@@ -163,7 +163,7 @@ impl Summariser<'_> {
             let of = (agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), warn).await;
             admitted.map_err(unpaid)?;
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         self.meter.asks(subject, tokens);
         let mut said = llm::Answer::default();

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{failed, fenced, gone_tool, kept};
-use self::shown::{Shown, hosts};
+use self::shown::{DigestInputs, hosts};
 use self::tasks::CallStop;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
@@ -216,8 +216,8 @@ impl SessionTools {
         shown.digest(entry, args, (image.as_ref(), hosts))
     }
 
-    fn shown<'a>(&'a self, offering: &'a ToolOffering) -> Shown<'a> {
-        Shown {
+    fn shown<'a>(&'a self, offering: &'a ToolOffering) -> DigestInputs<'a> {
+        DigestInputs {
             place: &self.place,
             offering,
         }
@@ -292,7 +292,7 @@ impl SessionTools {
                 }
             };
             let request = tasks::request(self, (call, tool, &server), stop);
-            let begun = tasks::Begun::default();
+            let begun = tasks::CreatedTask::default();
             let answer = opened.call(request, cancel, begun.noting(&mut on_news));
             let error = match answer.await {
                 Ok(answer) => return self.keep(answer, call, &server.name).await,

@@ -316,7 +316,7 @@ impl SessionRegistry {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen(&self) -> MutexGuard<'_, super::registry::Seen> {
+    fn seen(&self) -> MutexGuard<'_, super::registry::CheckedSessions> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -36,7 +36,7 @@ use crate::store::{LiveStore, Records};
 const MAILBOX: usize = 256;
 
 /// Version and runner of sessions at the last check.
-pub(super) type Seen = HashMap<SessionKey, (u64, Option<GatewayId>)>;
+pub(super) type CheckedSessions = HashMap<SessionKey, (u64, Option<GatewayId>)>;
 
 pub(super) struct SessionRegistry {
     pub(super) store: Arc<dyn LiveStore>,
@@ -57,7 +57,7 @@ pub(super) struct SessionRegistry {
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner as of the last read.
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<CheckedSessions>,
     /// Unfinished sessions that were found damaged.
     pub(super) damaged: Mutex<HashSet<SessionKey>>,
     /// Never held across an await.

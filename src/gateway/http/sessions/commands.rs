@@ -13,7 +13,7 @@ use crate::domain::{Caller, Code, Effort, SessionId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
-use crate::gateway::wire::{self, Parsed};
+use crate::gateway::wire::{self, ParsedCommand};
 
 /// An accepted command, in the form of an acknowledgement of the socket.
 #[derive(Debug, Serialize, ToSchema)]
@@ -271,7 +271,7 @@ async fn submit(
     session: SessionId,
     (name, body): (&str, Value),
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    let Parsed::Submit(ask) = wire::parse(caller, name, &[body])? else {
+    let ParsedCommand::Submit(ask) = wire::parse(caller, name, &[body])? else {
         return Err(ApiError::new(
             Code::Internal,
             format!("`{name}` is no command to a session"),

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{FeedItem, Joined, Page, QueueState, SessionRequest, ShownEvent, damaged};
+use crate::agent::{FeedItem, SessionSubscription, Page, QueueState, SessionRequest, ShownEvent, damaged};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 
@@ -36,7 +36,7 @@ pub(super) struct Watch<'a> {
     question: &'a Question<'a>,
     key: &'a SessionKey,
     door: &'a dyn Door,
-    joined: Joined,
+    joined: SessionSubscription,
     /// The last event that was processed.
     seq: u64,
     /// The waiting calls, each with the digest that the door was asked about.
@@ -50,7 +50,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(super) fn new(
         (question, key, door): (&'a Question<'a>, &'a SessionKey, &'a dyn Door),
-        joined: Joined,
+        joined: SessionSubscription,
     ) -> Self {
         Self {
             question,

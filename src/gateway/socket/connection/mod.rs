@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 
 use self::inbound::Inbound;
 use self::registry::ConnectionPermit;
-use self::waiting::{Noted, Waiting};
+use self::waiting::{CommandCost, Waiting};
 use crate::agent::limit_reached;
 use crate::domain::{Code, JournalId, Resource, SessionKey};
 use crate::gateway::wire::Frame;
@@ -157,7 +157,7 @@ impl Connection {
             .counted
             .fetch_add(usize::from(is_counted), Ordering::Relaxed);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        let noted = Noted { is_counted, bytes };
+        let noted = CommandCost { is_counted, bytes };
         let is_over = |most: Option<usize>, with| most.is_some_and(|most| with > most);
         let refusal =
             if unanswered >= INBOX || is_counted && is_over(connections.commands, counted + 1) {
@@ -200,7 +200,7 @@ impl Connection {
         self.forget(waiting.noted);
     }
 
-    fn forget(&self, Noted { is_counted, bytes }: Noted) {
+    fn forget(&self, CommandCost { is_counted, bytes }: CommandCost) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.counted
             .fetch_sub(usize::from(is_counted), Ordering::Relaxed);

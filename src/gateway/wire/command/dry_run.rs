@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, body, submit};
+use super::{ParsedCommand, body, submit};
 use crate::domain::{CallId, Caller, Digest};
 use crate::session::{Command, Refusal};
 
@@ -16,7 +16,7 @@ struct DryRun {
 }
 
 /// Begins a dry run.
-pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: DryRun = body(args)?;
     Ok(submit(Command::DryRun {
         call: CallId::from_wire(body.call_id),
@@ -27,7 +27,7 @@ pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
 }
 
 /// Ends a dry run, or discards its result.
-pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: DryRun = body(args)?;
     Ok(submit(Command::DropDryRun {
         call: CallId::from_wire(body.call_id),

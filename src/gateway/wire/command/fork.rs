@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, message, optional_body};
+use super::{ParsedCommand, message, optional_body};
 use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{Caller, Code};
 use crate::providers::{Wanted, WantedEffort};
@@ -27,7 +27,7 @@ struct ForkBody {
 
 /// Parses `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`; the text and
 /// attachments have the form of a message. The message has no resources and no contexts of views.
-pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: ForkBody = optional_body(args)?;
     for (field, values) in [
         ("resources", &body.resources),
@@ -52,10 +52,10 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         if let Some(fields) = said.as_object_mut() {
             fields.remove("effort");
         }
-        if let Parsed::Submit(say) = message::message(caller, &[said])? {
+        if let ParsedCommand::Submit(say) = message::message(caller, &[said])? {
             then.push(*say);
         }
     }
     let from_seq = body.from_seq;
-    Ok(Parsed::Fork(ForkRequest { from_seq, then }))
+    Ok(ParsedCommand::Fork(ForkRequest { from_seq, then }))
 }

@@ -31,12 +31,12 @@ pub struct CommandSpec {
     /// Arguments that parse: for the documentation, and for the test that sends every command as another
     /// user.
     pub example: fn() -> Vec<Value>,
-    parse: fn(&Caller, &[Value]) -> Result<Parsed, Refusal>,
+    parse: fn(&Caller, &[Value]) -> Result<ParsedCommand, Refusal>,
 }
 
 /// A parsed command.
 #[derive(Debug)]
-pub enum Parsed {
+pub enum ParsedCommand {
     /// A request to the session.
     Submit(Box<SessionRequest>),
     /// Sends the events after a point again.
@@ -174,7 +174,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(Parsed::Submit(Box::new(SessionRequest::Choose(wanted))))
+            Ok(ParsedCommand::Submit(Box::new(SessionRequest::Choose(wanted))))
         },
     },
     CommandSpec {
@@ -215,7 +215,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Resume = body(args)?;
             let journal = body.journal_id.as_deref().and_then(JournalId::parse);
-            Ok(Parsed::Resume {
+            Ok(ParsedCommand::Resume {
                 last_seq: body.last_seq,
                 journal,
             })
@@ -224,7 +224,7 @@ pub const COMMANDS: &[CommandSpec] = &[
 ];
 
 /// Parses a command by its name.
-pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refusal> {
+pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let Some(spec) = COMMANDS.iter().find(|spec| spec.name == name) else {
         let shown: String = name.chars().take(64).collect();
         let message = format!("there is no command `{shown}`");
@@ -233,8 +233,8 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
     (spec.parse)(caller, args)
 }
 
-fn submit(command: Command) -> Parsed {
-    Parsed::Submit(Box::new(SessionRequest::Command(command)))
+fn submit(command: Command) -> ParsedCommand {
+    ParsedCommand::Submit(Box::new(SessionRequest::Command(command)))
 }
 
 #[derive(Deserialize)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use crate::agent::checkpoints::{Checkpoints, Seen};
+use crate::agent::checkpoints::{Checkpoints, ScanResult};
 use crate::domain::{ChangeCounts, Digest, FileKind};
 use crate::jobs::Pool;
 use crate::mcp::{Connection, FileAccess, FileError, Found};
@@ -76,9 +76,9 @@ impl WorkspaceScan {
         };
         for _ in 1..SCANS {
             match checkpoints.see(&held.connection).await {
-                Seen::Settled(found) => return Some(Self::of(found)),
-                Seen::Fresh => {}
-                Seen::Unknown => {
+                ScanResult::Settled(found) => return Some(Self::of(found)),
+                ScanResult::Fresh => {}
+                ScanResult::Unknown => {
                     let scan = Self::at(&held.connection).await?;
                     if scan.is_settled() {
                         return Some(scan);

@@ -14,7 +14,7 @@ use crate::session::{Call, NoResult, Outcome, Unseen};
 use crate::store::clock::now;
 
 /// The result of a dry run before it is stored.
-pub(super) struct Whole {
+pub(super) struct DryRunResult {
     answer: ToolAnswer,
     server: String,
     /// The digest of the copied workspace.
@@ -34,7 +34,7 @@ pub(super) struct KeptResult {
     pub(super) outcome: Outcome,
 }
 
-impl Whole {
+impl DryRunResult {
     /// Makes the result, or returns the reason a call cannot take it.
     pub(super) fn of(
         (answer, server): (Option<ToolAnswer>, String),
@@ -80,7 +80,7 @@ impl Whole {
 pub(super) async fn keep(
     tools: &SessionTools,
     call: &Call,
-    whole: Whole,
+    whole: DryRunResult,
 ) -> Result<Digest, NoResult> {
     let key = tools.assignment.key();
     let steps = steps_of(&whole.changes, &whole.after);

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::comparing::{Change, Contents, WorkspaceScan};
-use self::kept::{Whole, keep};
+use self::kept::{DryRunResult, keep};
 use super::workspace::Workspace;
 use super::{SessionTools, called, tasks};
 use crate::domain::{CallId, Digest, NoCopy, ToolRef};
@@ -101,14 +101,14 @@ async fn scan(tools: &SessionTools) -> Option<WorkspaceScan> {
 }
 
 /// The report of a dry run, and, if the tool ran, the complete result for a call that takes it.
-type Tried = (DryRunReport, Option<Result<Whole, NoResult>>);
+type DryRunTrial = (DryRunReport, Option<Result<DryRunResult, NoResult>>);
 
 async fn try_out(
     tools: &SessionTools,
     call: &Call,
     ((clone, apart), begun): ((&WorkspaceClone, &Apart), Instant),
     live: Option<WorkspaceScan>,
-) -> Tried {
+) -> DryRunTrial {
     let ready = open(tools, call, clone, apart).await;
     let (tool, server, opened) = match ready {
         Ok(ready) => ready,
@@ -162,7 +162,7 @@ async fn try_out(
     if report.counts.total() > report.files.len() as u64 {
         unseen.push(Unseen::MoreFiles);
     }
-    let whole = Whole::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
+    let whole = DryRunResult::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
     (report, Some(whole))
 }

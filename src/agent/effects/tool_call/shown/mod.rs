@@ -17,12 +17,12 @@ use crate::servers::{BUNDLED, SessionConnection, ToolOffering};
 const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// The inputs of a call's digest besides server, definition and arguments.
-pub(in crate::agent) struct Shown<'a> {
+pub(in crate::agent) struct DigestInputs<'a> {
     pub(in crate::agent) place: &'a SandboxHost,
     pub(in crate::agent) offering: &'a ToolOffering,
 }
 
-impl Shown<'_> {
+impl DigestInputs<'_> {
     /// Computes the digest of a call that runs in that image. The session's own sandbox reaches these hosts
     /// besides those of the settings.
     pub(in crate::agent) fn digest(
