@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
-use super::feed::{Feed, SessionSubscription, QueueView};
+use super::feed::{Feed, QueueView, SessionSubscription};
 use crate::domain::{
-    Actor, BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role,
+    Actor, BlobId, CallId, Code, Gesture, MicroUsd, ReachedLimit, Resource, ResourceRef, Role,
     SandboxId, ToolRef, UserId,
 };
-use crate::providers::WantedEffects;
+use crate::providers::WantedModel;
 use crate::servers::LiveConnection;
 use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
@@ -35,7 +35,7 @@ pub enum SessionRequest {
         views: Vec<ViewContext>,
     },
     /// Switches to another model. The session resolves the choice to a provider and model.
-    Choose(WantedEffects),
+    Choose(WantedModel),
     /// A decision whose changed arguments still have to be looked up and validated.
     Decide {
         /// The decision; its `edit` is filled in here.
@@ -272,7 +272,7 @@ pub fn damaged() -> Refusal {
 
 /// The refusal for a reached limit of the installation; says which limit, its value, and what to do. Counts
 /// the refusal in the metrics.
-pub fn limit_reached(of: &Resource, reached: Reached) -> Refusal {
+pub fn limit_reached(of: &Resource, reached: ReachedLimit) -> Refusal {
     instruments().limit_reached(of.name, reached.whose.as_str());
     Refusal::new(Code::TooManyRequests, of.refusal(reached))
 }

@@ -34,10 +34,12 @@ pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, FeedItem, GoingOn, SessionSubscription, OmittedHistory, Notice, OthersSession, QueueState, SessionView,
-    ShownEvent, Signal, TurnView, UsageState,
+    Feed, FeedItem, GoingOn, Notice, OmittedHistory, OthersSession, QueueState,
+    SessionSubscription, SessionView, ShownEvent, Signal, TurnView, UsageState,
 };
-pub use mailbox::{Acknowledgement, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
+pub use mailbox::{
+    Acknowledgement, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached,
+};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,

@@ -4,9 +4,9 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use crate::app::{AgentApp, Purpose};
-use crate::config::{ApprovalWay, Loaded, Preset};
+use crate::config::{ApprovalWay, LoadedSettings, Preset};
 use crate::domain::SessionKey;
-use crate::gateway::mcp::{Door, Ending, DoorReply, News, Verdict, shown};
+use crate::gateway::mcp::{Door, DoorReply, Ending, News, Verdict, shown};
 use crate::jobs::Pool;
 use crate::session::{Call, Refusal};
 use crate::telemetry::redact_args;
@@ -65,7 +65,7 @@ impl AgentArgs {
     }
 }
 
-pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: AgentArgs, loaded: &LoadedSettings) -> anyhow::Result<ExitCode> {
     if args.daemon {
         return serve(loaded, Purpose::Daemon).await;
     }

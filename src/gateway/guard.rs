@@ -20,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 use tracing::Instrument as _;
 
-use super::access::{AccessRules, Addresses, RequestOrigin, Crowd};
+use super::access::{AccessRules, Addresses, Crowd, RequestOrigin};
 use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;

@@ -31,7 +31,7 @@ use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tokio_util::task::TaskTracker;
 
-pub use access::{AccessRules, AddressShare, Addresses, RequestOrigin, Crowd, Peer, AccessError};
+pub use access::{AccessError, AccessRules, AddressShare, Addresses, Crowd, Peer, RequestOrigin};
 pub use auth::{AuthenticatedPage, authenticate_handshake};
 pub use documents::Documents;
 pub use error::{ApiError, FieldError};

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 pub use self::candidates::Candidate;
 pub use self::checks::ThresholdChange;
-pub use self::choice::{Wanted, WantedEffort};
+pub use self::choice::{WantedEffort, WantedModel};
 pub use self::defaults::{DefaultFor, DefaultsInForce};
 pub use self::keeping::{Draft, Error, KeyChange};
 pub use self::offer::{Fallback, Offer, ProviderSettings, Source};
@@ -195,7 +195,7 @@ impl Providers {
     pub fn choose(
         &self,
         whose: (&TenantId, &UserId),
-        wanted: &Wanted,
+        wanted: &WantedModel,
         current: Option<&ModelChoice>,
     ) -> Result<ModelChoice, Refusal> {
         let offers = self.unordered(whose.0);

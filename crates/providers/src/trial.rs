@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::Offer;
-use sepal_context::{self as context, Assembled, Context, RequestOptions};
+use sepal_context::{self as context, AssembledRequest, Context, RequestOptions};
 use sepal_core::domain::Code;
 use sepal_llm::{self as llm, RetryConfig};
 
@@ -90,7 +90,7 @@ impl Offer {
             max_tokens: Some(ANSWER_TOKENS),
             ..RequestOptions::default()
         };
-        let request = Assembled::of([Context::user("Say OK.")], options);
+        let request = AssembledRequest::of([Context::user("Say OK.")], options);
         let once = RetryConfig {
             max_retries: 0,
             ..RetryConfig::default()

@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 
 pub use data_dir::{DataDir, Holder};
 pub use error::{Error, RedisTrouble};
-pub use live::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
+pub use live::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
 pub use sealed::Sealer;
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 pub use admin::{Administration, CreatedKey, NewPerson, Person};
-pub use credential::{Authenticated, Credential, Revoked};
+pub use credential::{AuthenticatedCaller, Credential, Revocation};
 pub use error::Error;
 pub use gesture::{
     GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
@@ -78,9 +78,9 @@ struct Parts {
     clock: Clock,
     passwords: password::Passwords,
     limits: limits::Limits,
-    checked: credential::Checked,
+    checked: credential::CredentialCache,
     tickets: tickets::Tickets,
-    revoked: broadcast::Sender<Revoked>,
+    revoked: broadcast::Sender<Revocation>,
 }
 
 impl Tenancy {
@@ -92,7 +92,7 @@ impl Tenancy {
                 dir: store.dir().clone(),
                 passwords: password::Passwords::new(),
                 limits: limits::Limits::new(&clock),
-                checked: credential::Checked::default(),
+                checked: credential::CredentialCache::default(),
                 tickets: tickets::Tickets::default(),
                 revoked: broadcast::channel(REVOCATIONS).0,
                 clock,
@@ -102,7 +102,7 @@ impl Tenancy {
 
     /// Subscribes to ended accesses, so that their sockets close. A receiver that lagged behind calls
     /// [`Self::check_still_valid`] for everybody.
-    pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
+    pub fn revocations(&self) -> broadcast::Receiver<Revocation> {
         self.parts.revoked.subscribe()
     }
 
@@ -133,7 +133,7 @@ impl Tenancy {
     /// Returns the caller's passkeys at the requested address; `None` = browsers offer none there.
     pub fn passkeys<'a>(
         &'a self,
-        entered: &'a Authenticated,
+        entered: &'a AuthenticatedCaller,
         party: Option<&'a RelyingParty>,
     ) -> Passkeys<'a> {
         Passkeys::new(self.gestures(&entered.caller, party), entered)

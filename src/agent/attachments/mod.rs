@@ -4,7 +4,9 @@ mod contents;
 mod intake;
 mod reader;
 
-pub(in crate::agent) use reader::{AttachmentPaths, Reader, Sight, file_name, is_file_name, placed};
+pub(in crate::agent) use reader::{
+    AttachmentPaths, Reader, Sight, file_name, is_file_name, placed,
+};
 
 use std::collections::HashMap;
 use std::fmt;
@@ -195,7 +197,9 @@ impl Attachments {
         prepared.map_err(|unfit| {
             tracing::debug!(?unfit, "A file is refused");
             let code = match unfit {
-                intake::AttachmentError::TooManyPixels(_) | intake::AttachmentError::TooLong => Code::TooLarge,
+                intake::AttachmentError::TooManyPixels(_) | intake::AttachmentError::TooLong => {
+                    Code::TooLarge
+                }
                 intake::AttachmentError::Empty
                 | intake::AttachmentError::Kind
                 | intake::AttachmentError::Unreadable(_)

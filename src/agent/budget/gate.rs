@@ -16,7 +16,7 @@ use crate::domain::{BudgetStanding, Code, Grant, MicroUsd, Need};
 use crate::llm::ModelEvent;
 use crate::llm::catalogue::Model;
 use crate::session::Refusal;
-use crate::store::records::{Payer, Reserved};
+use crate::store::records::{Payer, ReservationOutcome};
 
 /// The time for which a request waits for budget that other requests have reserved.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -132,7 +132,11 @@ impl Gate {
         Some(Ceiling { tokens, standing })
     }
 
-    async fn reserve(&self, need: Need, warn: Warn<'_>) -> Result<Reserved, crate::store::Error> {
+    async fn reserve(
+        &self,
+        need: Need,
+        warn: Warn<'_>,
+    ) -> Result<ReservationOutcome, crate::store::Error> {
         let step = self.budgets.reserve(&self.payer, need).await?;
         for standing in &step.warnings {
             warn(warning(standing));

@@ -24,7 +24,7 @@ pub use probing::{Probe, ProbeError};
 
 use crate::domain::{Budget, BudgetLevel, MicroUsd, Need, TenantId, Timestamp};
 use crate::store::clock::now;
-use crate::store::records::{Payer, Reserved};
+use crate::store::records::{Payer, ReservationOutcome};
 use crate::store::{Error, Records};
 
 /// The time for which a reservation lasts without a renewal.
@@ -160,7 +160,7 @@ impl Budgets {
     }
 
     /// Reserves once for a request.
-    async fn reserve(&self, payer: &Payer, need: Need) -> Result<Reserved, Error> {
+    async fn reserve(&self, payer: &Payer, need: Need) -> Result<ReservationOutcome, Error> {
         // Nothing closes this semaphore.
         let _turn = self.0.steps.acquire().await;
         let budgets = self.0.records.budgets();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Budgets, PacedProvider};
-use crate::context::{self, Assembled};
+use crate::context::{self, AssembledRequest};
 use crate::domain::{
     CommitId, Holder, Iteration, ModelRequestId, RequestParts, RequestPurpose, SessionId,
     SessionKey, TokenUsage, TurnId,
@@ -24,7 +24,7 @@ const INPUT_TOKENS: u64 = 16;
 pub struct Probe<'a> {
     pub offer: &'a Offer,
     pub model: Arc<Model>,
-    pub request: Assembled,
+    pub request: AssembledRequest,
     /// The time limit of the model.
     pub patience: Duration,
 }

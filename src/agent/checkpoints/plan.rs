@@ -27,7 +27,11 @@ pub struct PlannedChange {
 }
 
 /// Plans an undo. The first `before` of each path is its state to restore.
-pub(super) fn plan(number: u64, tracked: &TrackedWorkspace, steps: &[(u64, Vec<FileChange>)]) -> UndoPlan {
+pub(super) fn plan(
+    number: u64,
+    tracked: &TrackedWorkspace,
+    steps: &[(u64, Vec<FileChange>)],
+) -> UndoPlan {
     let mut was: BTreeMap<&str, Option<&FileState>> = BTreeMap::new();
     for change in steps.iter().flat_map(|(_, changes)| changes) {
         was.entry(&change.path).or_insert(change.before.as_ref());

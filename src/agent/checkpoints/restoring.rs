@@ -101,7 +101,9 @@ pub(super) async fn restore(
     for step in steps(possible.map(|planned| &planned.change)) {
         let content = match &step {
             PlannedStep::Ready(_) => None,
-            PlannedStep::File { content, .. } => records.checkpoints().content(key, content).await?,
+            PlannedStep::File { content, .. } => {
+                records.checkpoints().content(key, content).await?
+            }
         };
         if let Some(step) = step.with(|_| content) {
             restoring.take(step).await?;
@@ -126,13 +128,17 @@ pub(in crate::agent) fn steps<'c>(
     for change in changes {
         let (path, is, was) = (&change.path, &change.before, &change.after);
         if is.as_ref().is_some_and(|is| has_to_go(is, was.as_ref())) {
-            removals.push(PlannedStep::Ready(RestoreStep::Remove { path: path.clone() }));
+            removals.push(PlannedStep::Ready(RestoreStep::Remove {
+                path: path.clone(),
+            }));
         }
         let Some(was) = was else { continue };
         match was.kind {
             FileKind::Folder => {
                 if is.as_ref().is_none_or(|is| is.kind != FileKind::Folder) {
-                    folders.push(PlannedStep::Ready(RestoreStep::Folder { path: path.clone() }));
+                    folders.push(PlannedStep::Ready(RestoreStep::Folder {
+                        path: path.clone(),
+                    }));
                 }
                 let (path, mode) = (path.clone(), was.mode);
                 modes.push(PlannedStep::Ready(RestoreStep::Mode { path, mode }));
@@ -210,7 +216,8 @@ mod tests {
                 PlannedStep::Ready(RestoreStep::Folder { path }) => format!("/ {path}"),
                 PlannedStep::Ready(RestoreStep::Link { path, .. }) => format!("> {path}"),
                 PlannedStep::Ready(RestoreStep::Mode { path, .. }) => format!("m {path}"),
-                PlannedStep::Ready(RestoreStep::File { path, .. }) | PlannedStep::File { path, .. } => {
+                PlannedStep::Ready(RestoreStep::File { path, .. })
+                | PlannedStep::File { path, .. } => {
                     format!("+ {path}")
                 }
             })

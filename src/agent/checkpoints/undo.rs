@@ -165,7 +165,12 @@ impl UndosSeen {
 }
 
 /// Sorts the paths of a plan into restored and not restored ones.
-fn undone(plan: UndoPlan, tracked: &TrackedWorkspace, before: u64, failed: &[Unrestored]) -> UndoResult {
+fn undone(
+    plan: UndoPlan,
+    tracked: &TrackedWorkspace,
+    before: u64,
+    failed: &[Unrestored],
+) -> UndoResult {
     let (mut restored, mut unrestored) = (0, Vec::new());
     for PlannedChange {
         change,

@@ -38,7 +38,7 @@ use self::session_agent::SessionAgent;
 use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
-use crate::context::Arranged;
+use crate::context::ArrangedContexts;
 use crate::domain::{CallId, CountedEntry, Iteration, ModelRequestId, TurnId};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
@@ -299,7 +299,7 @@ impl Running {
             choice: wanted.choice.clone(),
             effort: turn.and_then(|turn| turn.effort),
             said: wanted.entries.to_vec(),
-            arranged: Arranged::default(),
+            arranged: ArrangedContexts::default(),
             entries: Vec::new(),
             placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),

@@ -14,8 +14,8 @@ use super::mailbox::store_away;
 use crate::domain::{Code, SessionKey};
 use crate::history;
 use crate::jobs::Pool;
-use crate::session::{Commit, CommitError, Refusal, SessionState, Unfinished};
-use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
+use crate::session::{Commit, CommitError, Refusal, SessionState, UnfinishedWork};
+use crate::store::{AppendOutcome, LiveStore, NewRecord, Record, Snapshot};
 
 /// The most records per read.
 const PAGE: usize = 500;
@@ -203,12 +203,15 @@ impl Journal {
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
-            Appended::Ok => AppendResult::Stored(bytes),
-            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+            AppendOutcome::Ok => AppendResult::Stored(bytes),
+            AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 AppendResult::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
             }
-            Appended::Conflict => self.settle(commit).await.unwrap_or(AppendResult::Conflict),
-            Appended::Unknown(error) => self.settle(commit).await.unwrap_or(AppendResult::Away(error)),
+            AppendOutcome::Conflict => self.settle(commit).await.unwrap_or(AppendResult::Conflict),
+            AppendOutcome::Unknown(error) => self
+                .settle(commit)
+                .await
+                .unwrap_or(AppendResult::Away(error)),
         }
     }
 
@@ -237,18 +240,18 @@ impl Journal {
                 commit_id: commit.commit_id.clone(),
                 first_seq: commit.seq.saturating_add(1),
                 last_seq: commit.last_seq(),
-                is_active: is_last && commit.is_unfinished_after(Unfinished::default()),
+                is_active: is_last && commit.is_unfinished_after(UnfinishedWork::default()),
                 body: Bytes::from(body),
                 wake: None,
             });
         }
         match self.store.create(&self.key, records).await {
-            Appended::Ok => Ok(()),
-            Appended::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
-            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+            AppendOutcome::Ok => Ok(()),
+            AppendOutcome::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
+            AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 Err(Refusal::new(Code::TooLarge, error.to_string()))
             }
-            Appended::Unknown(error) => {
+            AppendOutcome::Unknown(error) => {
                 tracing::warn!(session.id = %self.key.session, ?error, "A new journal was not written");
                 Err(store_away())
             }

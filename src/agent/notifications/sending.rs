@@ -10,7 +10,9 @@ use super::{BatchNotice, Notifications, signature};
 use crate::domain::{TenantId, Timestamp, UserId, WebhookId};
 use crate::net::{self, Mail, MailError};
 use crate::store::clock::now;
-use crate::store::records::{Attempt, DueNotification, NotificationTarget, Tried, WebhookRow};
+use crate::store::records::{
+    Attempt, AttemptOutcome, DueNotification, NotificationTarget, WebhookRow,
+};
 use crate::store::{Error, sealed};
 
 /// The time limit for a webhook's answer.
@@ -47,8 +49,8 @@ impl Notifications {
         };
         let sent = sent.unwrap_or_else(|error| SendResult::Failed(error.to_string()));
         let tried = match sent {
-            SendResult::Done => Tried::Done,
-            SendResult::Dropped => Tried::Dropped,
+            SendResult::Done => AttemptOutcome::Done,
+            SendResult::Dropped => AttemptOutcome::Dropped,
             SendResult::Failed(reason) => self.after_failure(&due, &reason),
         };
         let outbox = self.0.parts.records.notifications();
@@ -66,7 +68,7 @@ impl Notifications {
         }
     }
 
-    fn after_failure(&self, due: &DueNotification, reason: &str) -> Tried {
+    fn after_failure(&self, due: &DueNotification, reason: &str) -> AttemptOutcome {
         let (key, wait) = (&due.key, self.wait(due.attempt));
         let Some(wait) = wait else {
             tracing::warn!(
@@ -76,7 +78,7 @@ impl Notifications {
                 reason,
                 "Telling what waits is given up"
             );
-            return Tried::Dropped;
+            return AttemptOutcome::Dropped;
         };
         tracing::info!(
             tenant.id = %key.session.tenant,
@@ -86,10 +88,14 @@ impl Notifications {
             "What waits is told again later"
         );
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        Tried::Again(Timestamp(now().0.saturating_add(wait)))
+        AttemptOutcome::Again(Timestamp(now().0.saturating_add(wait)))
     }
 
-    async fn send_webhook(&self, id: &WebhookId, due: &DueNotification) -> Result<SendResult, Error> {
+    async fn send_webhook(
+        &self,
+        id: &WebhookId,
+        due: &DueNotification,
+    ) -> Result<SendResult, Error> {
         let tenant = &due.key.session.tenant;
         let webhooks = self.0.parts.records.webhooks();
         let row = webhooks.get(tenant, id).await?;
@@ -119,7 +125,7 @@ impl Notifications {
             .ok()
             .and_then(|secret| signature::sign(secret, (message, seconds), body));
         // No other form was ever sealed in this context.
-        let signed = signed.ok_or(Error::Sealed(sealed::Unopened::OtherForm))?;
+        let signed = signed.ok_or(Error::Sealed(sealed::UnsealError::OtherForm))?;
         let sent = self
             .0
             .parts

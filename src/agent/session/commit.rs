@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::replica::{StaleReason, Replica};
+use super::replica::{Replica, StaleReason};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
-use crate::agent::journal::{JournalError, AppendResult};
+use crate::agent::journal::{AppendResult, JournalError};
 use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;

@@ -19,14 +19,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::creation_limit::CreationLimit;
-pub(super) use self::replica::{StaleReason, Replica};
+pub(super) use self::replica::{Replica, StaleReason};
 use super::effects::model_request::meter::seen;
 use super::effects::{Running, WantedEffects};
 use super::feed::FeedItem;
 use super::feed::running_answer::RunningAnswer;
-use super::mailbox::{Acknowledgement, Message, SessionRequest, damaged, deleted, stopping, store_away};
+use super::mailbox::{
+    Acknowledgement, Message, SessionRequest, damaged, deleted, stopping, store_away,
+};
 use crate::domain::{CallId, Code, Holder, SandboxId};
-use crate::session::{Command, Refusal, Rules, Spent};
+use crate::session::{AttemptUsage, Command, Refusal, Rules};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
 
@@ -168,7 +170,7 @@ impl LiveSession {
     }
 
     /// Stops the model request that runs here, if any, and returns its usage.
-    fn stop_asking(&mut self) -> Vec<Spent> {
+    fn stop_asking(&mut self) -> Vec<AttemptUsage> {
         let Some(meter) = self.running.stop_model() else {
             return Vec::new();
         };

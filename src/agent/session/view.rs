@@ -7,15 +7,16 @@ use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
-    GoingOn, SessionSubscription, OmittedHistory, QueueState, QueueView, SessionView, TurnView, UsageState,
+    GoingOn, OmittedHistory, QueueState, QueueView, SessionSubscription, SessionView, TurnView,
+    UsageState,
 };
 use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
-use crate::context::{Arranged, ContextSession};
+use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, Gap, ModelChoice, Phase, Refusal, Spent};
+use crate::session::{Activity, AttemptUsage, Gap, ModelChoice, Phase, Refusal};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -105,7 +106,7 @@ impl Replica {
     }
 
     /// Returns the usage of a stopped model request: from its meter if it ran here, otherwise estimated.
-    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
+    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<AttemptUsage> {
         if let Some(meter) = meter {
             return meter.stop(so_far, &self.agent);
         }
@@ -143,7 +144,7 @@ impl Replica {
     }
 
     /// Arranges the contexts of the next request, as far as the providers have them at hand.
-    fn arranged(&self) -> Arranged {
+    fn arranged(&self) -> ArrangedContexts {
         let turn = self.state.control.turn.as_ref().map(|turn| turn.id);
         let entries = &self.state.entries;
         let session = ContextSession::of(&self.key, entries, turn.unwrap_or_default());
@@ -151,7 +152,7 @@ impl Replica {
     }
 
     /// The input of the next request within these limits.
-    fn reads<'a>(&'a self, arranged: &'a Arranged, limits: history::Limits) -> Reads<'a> {
+    fn reads<'a>(&'a self, arranged: &'a ArrangedContexts, limits: history::Limits) -> Reads<'a> {
         Reads {
             input: history::last_input(&self.state.entries),
             arranged,
@@ -164,7 +165,7 @@ impl Replica {
     /// read `own`.
     fn window(
         &self,
-        (arranged, choice): (&Arranged, &ModelChoice),
+        (arranged, choice): (&ArrangedContexts, &ModelChoice),
         (own, limits): (history::Limits, history::Limits),
         counter: Counter,
     ) -> history::Window {

@@ -235,7 +235,11 @@ impl Sessions {
     }
 
     /// Returns the session's current state, and all signals that follow.
-    pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<SessionSubscription, Refusal> {
+    pub async fn join(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<SessionSubscription, Refusal> {
         let by = caller.user.id.clone();
         let joined = self.request(key, caller, |reply| Message::Join { by, reply });
         let joined = joined.await?;

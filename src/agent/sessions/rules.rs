@@ -57,7 +57,9 @@ fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Chan
         match changes.try_recv() {
             Ok(tenant) => drop(tenants.insert(tenant)),
             Err(TryRecvError::Lagged(_)) => return ChangedTenants::Anybody,
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return ChangedTenants::Some(tenants),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => {
+                return ChangedTenants::Some(tenants);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{Method, Request};
 
-use super::{AccessRules, RequestOrigin, AccessError};
+use super::{AccessError, AccessRules, RequestOrigin};
 use crate::config;
 
 fn rules(public_url: &str, bind: &str) -> AccessRules {

@@ -110,7 +110,11 @@ fn every_situation_has_its_status() {
         413,
         "too_large",
     );
-    check(AccessError::Host("evil.example".into()), 403, "host_refused");
+    check(
+        AccessError::Host("evil.example".into()),
+        403,
+        "host_refused",
+    );
     for (code, status) in [
         (Code::SessionNotFound, 404),
         (Code::NoSuchCall, 404),

@@ -12,7 +12,7 @@ use super::connection::send::{Client, ClientGone};
 use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
 use crate::agent::{
-    FeedItem, SessionSubscription, Page, RunningAnswer, SessionView, ShownEvent, Signal, damaged,
+    FeedItem, Page, RunningAnswer, SessionSubscription, SessionView, ShownEvent, Signal, damaged,
 };
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};

@@ -18,7 +18,7 @@ use crate::gateway::wire::{self, Frame};
 use crate::servers::News;
 use crate::session::Refusal;
 use crate::store::records::AskedRoles;
-use crate::tenancy::Revoked;
+use crate::tenancy::Revocation;
 
 /// The interval at which each socket's access is checked without a command.
 const RECHECK: Duration = Duration::from_secs(30);
@@ -137,7 +137,7 @@ fn send_to_sessions(
     }
 }
 
-fn concerned(context: &SocketContext, revoked: &Revoked) -> Vec<Arc<Connection>> {
+fn concerned(context: &SocketContext, revoked: &Revocation) -> Vec<Arc<Connection>> {
     let mut connections = context.connections.all(|_| true);
     connections.retain(|connection| revoked.concerns(&connection.entered));
     connections

@@ -12,7 +12,7 @@ use reqwest::Method;
 use secrecy::SecretString;
 use sepal::config::ApprovalWay;
 use sepal::domain::Caller;
-use sepal::gateway::mcp::{Door, Ending, DoorReply, News, Question, Verdict};
+use sepal::gateway::mcp::{Door, DoorReply, Ending, News, Question, Verdict};
 use sepal::session::Call;
 use sepal::tenancy::Credential;
 use serde_json::{Value, json};

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::Gathered;
+use super::GatheredContexts;
 use crate::ContextKind;
 use crate::conversion::{Part, parts, reduced};
-use crate::prompts::{PromptWeights, Prompts, Rendered};
+use crate::prompts::{PromptWeights, Prompts, RenderedPrompt};
 use crate::provider::ContextSession;
 use crate::value::{Body, Context, Text};
 use sepal_core::domain::{CountedEntry, Entry, Tool};
@@ -17,7 +17,7 @@ use sepal_llm::tokens::Counter;
 
 /// The parts of a request, oldest first.
 #[derive(Debug, Clone, Default)]
-pub struct Arranged {
+pub struct ArrangedContexts {
     prompt: Option<Arc<Prompts>>,
     /// Further parts of the system prompt.
     system: Vec<Context>,
@@ -42,19 +42,19 @@ struct Beside {
 pub struct SystemText {
     /// The whole prompt; empty = none.
     pub text: Arc<str>,
-    rendered: Rendered,
+    rendered: RenderedPrompt,
     system: Vec<Context>,
     pub(super) before: Vec<Arc<CountedEntry>>,
     pub(super) after: Vec<Arc<CountedEntry>>,
     sources: Vec<Beside>,
 }
 
-impl Gathered {
+impl GatheredContexts {
     /// Arranges everything in the order of a request.
-    pub fn arranged(self, session: &ContextSession<'_>) -> Arranged {
-        let mut arranged = Arranged {
+    pub fn arranged(self, session: &ContextSession<'_>) -> ArrangedContexts {
+        let mut arranged = ArrangedContexts {
             history: Vec::with_capacity(session.entries().len()),
-            ..Arranged::default()
+            ..ArrangedContexts::default()
         };
         let mut entry: Option<(Arc<CountedEntry>, Vec<Part>)> = None;
         for context in self
@@ -86,7 +86,7 @@ impl Gathered {
     }
 }
 
-impl Arranged {
+impl ArrangedContexts {
     /// Arranges only these contexts, given newest first, without a session: for requests about one, such as
     /// that for its title.
     pub fn of(contexts: impl IntoIterator<Item = Context>) -> Self {
@@ -119,7 +119,7 @@ impl Arranged {
     pub fn system(&self, tools: &Arc<[Tool]>, input: &str) -> Result<SystemText, PromptError> {
         let rendered = match &self.prompt {
             Some(prompt) => prompt.with(tools, input)?,
-            None => Rendered::default(),
+            None => RenderedPrompt::default(),
         };
         let mut text = Arc::clone(&rendered.system);
         if !self.system.is_empty() {

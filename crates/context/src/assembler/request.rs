@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::arranged::{Arranged, SystemText};
+use super::arranged::{ArrangedContexts, SystemText};
 use crate::Context;
 use sepal_core::domain::{CountedEntry, Effort, Entry, Tool};
 use sepal_llm::{
@@ -33,13 +33,13 @@ pub struct RequestOptions {
 
 /// A model request that was built of contexts, which is the only way to make one. It derefs to the request.
 #[derive(Debug, Clone)]
-pub struct Assembled {
+pub struct AssembledRequest {
     request: Request,
     before: Vec<Arc<CountedEntry>>,
     after: Vec<Arc<CountedEntry>>,
 }
 
-impl Assembled {
+impl AssembledRequest {
     /// Makes a request that shows these entries of a history, of which the last `turn` are the newest turn.
     pub fn new(
         system: &SystemText,
@@ -67,7 +67,7 @@ impl Assembled {
 
     /// Makes a request about something, such as a title, from only these contexts, newest first.
     pub fn of(contexts: impl IntoIterator<Item = Context>, options: RequestOptions) -> Self {
-        let arranged = Arranged::of(contexts);
+        let arranged = ArrangedContexts::of(contexts);
         // Without a template nothing is rendered, so this cannot fail.
         let system = arranged.system(&options.tools, "").unwrap_or_default();
         Self::new(&system, (&[], 0), options)
@@ -123,7 +123,7 @@ fn behind_block(shown: &[Arc<CountedEntry>]) -> usize {
     from + results.count()
 }
 
-impl Deref for Assembled {
+impl Deref for AssembledRequest {
     type Target = Request;
 
     fn deref(&self) -> &Request {
@@ -135,7 +135,7 @@ impl Deref for Assembled {
 /// the request ([`sepal_llm::ask`]).
 pub async fn ask(
     provider: Arc<dyn Provider>,
-    request: Assembled,
+    request: AssembledRequest,
     retry: RetryConfig,
     on: impl FnMut(Progress) + Send,
 ) -> Result<Answer, Failed> {
@@ -148,7 +148,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Assembled, RequestOptions};
+    use super::{AssembledRequest, RequestOptions};
     use crate::assembler::arranged::SystemText;
     use sepal_core::domain::{CountedEntry, Entry, Native};
     use sepal_llm::Compacting;
@@ -189,7 +189,7 @@ mod tests {
             }),
             ..RequestOptions::default()
         };
-        let body = Assembled::new(&system, (&entries(shown), turn), options);
+        let body = AssembledRequest::new(&system, (&entries(shown), turn), options);
         let told = body.entries.iter().map(|entry| match entry {
             Entry::User { text, .. }
             | Entry::Assistant { text, .. }

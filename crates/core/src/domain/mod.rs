@@ -48,7 +48,7 @@ pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use egress::{
-    AllowedHost, AllowedHosts, HostProblem, HostRefusal, Listed, MAX_ALLOWED_HOSTS, RefusedHost,
+    AllowedHost, AllowedHosts, HostMatch, HostProblem, HostRefusal, MAX_ALLOWED_HOSTS, RefusedHost,
 };
 pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
@@ -75,7 +75,7 @@ pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
-pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
+pub use share::{Holder, Ledger, Most, ReachedLimit, Resource, Share, ShareLevel, Shares};
 pub use time::Timestamp;
 pub use tool::{
     BUNDLED_SERVER, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolAnnotations, ToolRef,

@@ -11,7 +11,7 @@ use crate::session::Gap;
 
 /// The entries to keep, and the gap between them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Retained {
+pub struct RetainedEntries {
     pub entries: Vec<Arc<CountedEntry>>,
     pub gap: Gap,
 }
@@ -23,7 +23,7 @@ pub fn retain(
     past: Past<'_>,
     limits: Limits,
     count: impl Fn(&CountedEntry) -> u64,
-) -> Option<Retained> {
+) -> Option<RetainedEntries> {
     let made = past.compaction?;
     let (earlier, turn) = past.parted();
     let gap = past.gap;
@@ -47,7 +47,7 @@ pub fn retain(
             Arc::clone(entry)
         }
     });
-    Some(Retained {
+    Some(RetainedEntries {
         entries: stays.chain(turn.iter().cloned()).collect(),
         gap: Gap {
             after: head,

@@ -9,7 +9,7 @@ use super::call::{
     Call, Elicitation, PastDecision, RepeatedCalls, ViewCalls, elicitations_wait_since,
     waiting_since,
 };
-use super::event::Unfinished;
+use super::event::UnfinishedWork;
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
@@ -317,8 +317,8 @@ impl Control {
     }
 
     /// The unfinished work of the session.
-    pub fn unfinished(&self) -> Unfinished {
-        Unfinished {
+    pub fn unfinished(&self) -> UnfinishedWork {
+        UnfinishedWork {
             has_turn: self.is_active(),
             awaits_workspace: self.awaits_workspace,
             view_calls: self.views.open().map(|call| call.id.clone()).collect(),

@@ -33,7 +33,7 @@ const IDLE_PACE: Duration = Duration::from_secs(5);
 const MAX_MARGIN: u64 = 64 << 20;
 
 /// Returns the free bytes on the file systems of these folders; `None` if they cannot be read now.
-type Read = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
+type ReadFree = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
 
 /// Watches the free space on the disks of data and workspaces. Clones share the same watch, which ends with
 /// the last clone.
@@ -43,7 +43,7 @@ pub struct DiskMonitor(Arc<Shared>);
 struct Shared {
     /// The free bytes below which there is pressure; 0 = never.
     floor: u64,
-    read: Read,
+    read: ReadFree,
     /// Allows one check at a time: a concurrent one would see the same.
     reads: Pool,
     folders: Mutex<BTreeSet<PathBuf>>,
@@ -119,7 +119,7 @@ impl DiskMonitor {
         Self::with(Arc::new(|_| None), 0)
     }
 
-    fn with(read: Read, floor: u64) -> Self {
+    fn with(read: ReadFree, floor: u64) -> Self {
         Self(Arc::new(Shared {
             floor,
             read,

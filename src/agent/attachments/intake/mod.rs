@@ -66,7 +66,10 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<PreparedAttachment, 
 
 /// Does the same for a file from an MCP server, which may also be a sound or any other bytes, for people and
 /// as files. The bytes decide here as well; a text that is too long for models is stored as a binary file.
-pub(super) fn prepare_of_server(name: &str, bytes: Vec<u8>) -> Result<PreparedAttachment, AttachmentError> {
+pub(super) fn prepare_of_server(
+    name: &str,
+    bytes: Vec<u8>,
+) -> Result<PreparedAttachment, AttachmentError> {
     if let Some(kind) = audio_kind(&bytes) {
         return Ok(kept(name, (kind, None), bytes));
     }
@@ -143,7 +146,11 @@ fn clean_name(name: &str, media_type: MediaType) -> String {
     media_type.usual_name().to_owned()
 }
 
-fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<PreparedAttachment, AttachmentError> {
+fn picture(
+    name: &str,
+    bytes: &[u8],
+    format: ImageFormat,
+) -> Result<PreparedAttachment, AttachmentError> {
     let mut image = decode(bytes, format)?;
     if image.width().max(image.height()) > MAX_EDGE {
         image = image.thumbnail(MAX_EDGE, MAX_EDGE);
@@ -225,7 +232,9 @@ fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, AttachmentError
     };
     let mut content = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut content, JPEG_QUALITY);
-    encoder.encode_image(&image).map_err(AttachmentError::Unwritable)?;
+    encoder
+        .encode_image(&image)
+        .map_err(AttachmentError::Unwritable)?;
     Ok(content)
 }
 

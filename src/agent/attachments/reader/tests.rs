@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MAX_NAME_BYTES, AttachmentPaths, Reader, Sight, file_name, is_file_name};
+use super::{AttachmentPaths, MAX_NAME_BYTES, Reader, Sight, file_name, is_file_name};
 use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 
 fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
@@ -26,7 +26,11 @@ fn message(text: &str, attachments: &[&Attachment]) -> Arc<CountedEntry> {
 }
 
 /// Returns the text of an entry as it is read, and the names of its remaining attachments.
-fn read(reader: Reader, entry: &Arc<CountedEntry>, placed: &AttachmentPaths) -> (String, Vec<String>) {
+fn read(
+    reader: Reader,
+    entry: &Arc<CountedEntry>,
+    placed: &AttachmentPaths,
+) -> (String, Vec<String>) {
     let read = reader.entries(std::slice::from_ref(entry), placed);
     let Entry::User {
         text, attachments, ..

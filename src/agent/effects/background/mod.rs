@@ -11,7 +11,7 @@ use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
 use crate::agent::budget::PacedProvider;
 use crate::agent::feed::{Feed, FeedItem, Notice};
-use crate::context::{self, Assembled, Context, RequestOptions};
+use crate::context::{self, AssembledRequest, Context, RequestOptions};
 use crate::domain::{CountedEntry, Effort, Entry, RequestParts, RequestPurpose};
 use crate::llm::{self, Progress, RetryConfig};
 use crate::providers::Candidate;
@@ -36,7 +36,7 @@ pub(super) struct BackgroundQuestion<'a> {
 /// A question as a request.
 pub(super) struct BackgroundRequest {
     pub(super) purpose: RequestPurpose,
-    pub(super) request: Assembled,
+    pub(super) request: AssembledRequest,
     /// The composition of its tokens.
     pub(super) parts: RequestParts,
 }
@@ -111,7 +111,7 @@ impl Asker {
         Ok(answer)
     }
 
-    fn request(&self, choice: &ModelChoice, question: &BackgroundQuestion<'_>) -> Assembled {
+    fn request(&self, choice: &ModelChoice, question: &BackgroundQuestion<'_>) -> AssembledRequest {
         let longest = self.agent.longest_answer(choice);
         let most = question.max_tokens;
         let options = RequestOptions {
@@ -125,14 +125,14 @@ impl Asker {
             Context::user(question.text),
             Context::system(question.system),
         ];
-        Assembled::of(contexts, options)
+        AssembledRequest::of(contexts, options)
     }
 
     /// Sends the request as far as budgets cover it.
     async fn answer(
         &self,
         candidate: &Candidate,
-        request: Assembled,
+        request: AssembledRequest,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoAnswer> {
         let warn = |text| {

@@ -10,7 +10,7 @@ use super::{Asker, BackgroundQuestion, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
 use crate::domain::{CallId, CountedEntry, Entry, MicroUsd, RequestPurpose};
 use crate::llm;
-use crate::session::{Call, Command, Review, ReviewVerdict, Spent};
+use crate::session::{AttemptUsage, Call, Command, Review, ReviewVerdict};
 
 /// The token limit of the answer, including reasoning.
 const MAX_TOKENS: u32 = 1_000;
@@ -142,7 +142,7 @@ fn failed(reason: &str) -> (ReviewVerdict, String) {
 }
 
 /// Returns the cost of all attempts, as far as it is known.
-fn cost(spent: &[Spent]) -> Option<MicroUsd> {
+fn cost(spent: &[AttemptUsage]) -> Option<MicroUsd> {
     let costs = spent.iter().filter_map(|spent| spent.cost);
     costs.reduce(|sum, cost| MicroUsd(sum.0.saturating_add(cost.0)))
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{BackgroundRequest, Asker, NoAnswer};
+use super::{Asker, BackgroundRequest, NoAnswer};
 use crate::agent::effects::model_request::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::agent::effects::{Running, WantedEffects};
-use crate::context::{Assembled, Context, RequestOptions};
+use crate::context::{AssembledRequest, Context, RequestOptions};
 use crate::domain::{
     Code, CountedEntry, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId,
 };
@@ -121,7 +121,7 @@ pub(in crate::agent::effects) fn described(
         temperature: asked.temperature,
         stop: asked.stop.clone(),
         model,
-        at_least: crate::session::Spent {
+        at_least: crate::session::AttemptUsage {
             usage: estimated(0, &llm::Answer::default()),
             cost: None,
             request: None,
@@ -244,7 +244,7 @@ impl SampleRequest {
         Err(last)
     }
 
-    fn request(&self) -> Assembled {
+    fn request(&self) -> AssembledRequest {
         let sampling = &self.sampling;
         let options = RequestOptions {
             model: sampling.model.model.clone(),
@@ -257,7 +257,7 @@ impl SampleRequest {
         let system = sampling.system.as_deref().map(Context::system);
         let said = entries(sampling);
         let count = said.len();
-        Assembled::of(system, options).showing(&said, count)
+        AssembledRequest::of(system, options).showing(&said, count)
     }
 
     /// Returns the server's answer: the text up to the first stop sequence.

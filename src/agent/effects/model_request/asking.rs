@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::meter::Subject;
 use super::paying::{self, NoAnswer, unanswered};
 use super::summarising::{NoSummary, Summariser};
-use super::{PreparedRequest, ModelRequest, compacting, counting, cut};
+use super::{ModelRequest, PreparedRequest, compacting, counting, cut};
 use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
 use crate::agent::feed::{FeedItem, Notice};
-use crate::context::{self, Assembled};
+use crate::context::{self, AssembledRequest};
 use crate::domain::{Code, CompactionStrategy, CountedEntry, Fault, RequestParts, RequestPurpose};
 use crate::history;
 use crate::llm::tokens::Counter;
@@ -117,7 +117,12 @@ impl ModelRequest {
     }
 
     /// Prepares for asking a candidate.
-    fn begin(&mut self, candidate: &Candidate, asked: &PreparedRequest, first: Option<&FailedAttempts>) {
+    fn begin(
+        &mut self,
+        candidate: &Candidate,
+        asked: &PreparedRequest,
+        first: Option<&FailedAttempts>,
+    ) {
         let subject = of_turn(&candidate.choice, &asked.parts);
         self.meter.asks(subject, asked.tokens);
         if let Some(lost) = first {
@@ -245,7 +250,7 @@ impl ModelRequest {
     async fn contents(
         &self,
         candidate: &Candidate,
-        body: &Assembled,
+        body: &AssembledRequest,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
         let sight = agent

@@ -10,7 +10,7 @@ use crate::domain::{
 };
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
+use crate::session::{AttemptUsage, Control, ModelChoice, Phase, RequestFacts};
 
 /// The reported server of the tool search tools; no real server can have such a name.
 const TOOL_SEARCH: &str = "(tool search)";
@@ -76,8 +76,8 @@ impl SessionAgent {
     }
 
     /// Returns the usage of an attempt, at the price of its model.
-    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> Spent {
-        Spent {
+    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> AttemptUsage {
+        AttemptUsage {
             usage,
             cost: self.describe(subject.choice).price(&usage),
             request: Some(self.facts(subject, &usage)),
@@ -91,7 +91,7 @@ impl SessionAgent {
         control: &Control,
         (choice, tokens, parts): (&ModelChoice, u64, &RequestParts),
         so_far: &llm::Answer,
-    ) -> Vec<Spent> {
+    ) -> Vec<AttemptUsage> {
         let turn = control.turn.as_ref();
         let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
             return Vec::new();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
-use crate::session::{ModelChoice, Reasoning, Spent};
+use crate::session::{AttemptUsage, ModelChoice, Reasoning};
 
 /// The subject of a request, for its usage row.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +23,7 @@ pub(in crate::agent) struct Meter(Mutex<MeterState>);
 #[derive(Debug, Default)]
 struct MeterState {
     /// The failed attempts.
-    spent: Vec<Spent>,
+    spent: Vec<AttemptUsage>,
     /// The running attempt.
     running: Option<Attempt>,
     asked: Option<MeteredRequest>,
@@ -113,7 +113,11 @@ impl Meter {
     }
 
     /// Ends the running attempt with an answer that does not become part of a turn.
-    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
+    pub(in crate::agent) fn spend(
+        &self,
+        usage: TokenUsage,
+        agent: &SessionAgent,
+    ) -> Option<AttemptUsage> {
         let mut metered = self.metered();
         metered.running = None;
         let asked = metered.asked.clone()?;
@@ -124,7 +128,7 @@ impl Meter {
 
     /// Returns the usage of failed attempts. If several readers see it, only the one that ends the request
     /// reports it.
-    pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
+    pub(in crate::agent) fn spent(&self) -> Vec<AttemptUsage> {
         self.metered().spent.clone()
     }
 
@@ -139,7 +143,11 @@ impl Meter {
     }
 
     /// Returns the usage of all attempts, including the running one, of a request that is stopped.
-    pub(in crate::agent) fn stop(&self, so_far: &llm::Answer, agent: &SessionAgent) -> Vec<Spent> {
+    pub(in crate::agent) fn stop(
+        &self,
+        so_far: &llm::Answer,
+        agent: &SessionAgent,
+    ) -> Vec<AttemptUsage> {
         let metered = self.metered();
         let mut spent = metered.spent.clone();
         if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {

@@ -26,7 +26,7 @@ use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
 use crate::agent::feed::{Feed, FeedItem, Notice, Ticket};
 use crate::agent::journal::Journal;
-use crate::context::{Arranged, Assembled, RequestOptions};
+use crate::context::{ArrangedContexts, AssembledRequest, RequestOptions};
 use crate::domain::{
     Code, CompactionStrategy, CountedEntry, Effort, EngineId, ModelRequestId, READ_MORE,
     RequestParts, TokenUsage,
@@ -37,7 +37,7 @@ use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
     Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
-    Resolution, Shortened,
+    RequestShortening, Resolution,
 };
 use crate::store::records::Payer;
 
@@ -52,7 +52,7 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) effort: Option<Effort>,
     pub(in crate::agent) said: Vec<Arc<CountedEntry>>,
     /// The arranged contexts of the session's providers, including the history; empty before they are asked.
-    pub(in crate::agent) arranged: Arranged,
+    pub(in crate::agent) arranged: ArrangedContexts,
     /// The history as the current model reads it.
     pub(in crate::agent) entries: Vec<Arc<CountedEntry>>,
     /// The attachments that are in the workspace.
@@ -96,7 +96,7 @@ pub(in crate::agent) struct ModelRequest {
 
 /// A request to one model.
 pub(super) struct PreparedRequest {
-    pub(super) body: Assembled,
+    pub(super) body: AssembledRequest,
     /// The part of the history that it holds.
     pub(super) shown: history::Window,
     /// The approximate tokens of the request.
@@ -184,7 +184,11 @@ impl ModelRequest {
     }
 
     /// Builds the request to that model.
-    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<PreparedRequest, Failure> {
+    pub(super) fn request(
+        &self,
+        choice: &ModelChoice,
+        counter: Counter,
+    ) -> Result<PreparedRequest, Failure> {
         let refused = |code, text| Failure {
             code,
             text,
@@ -232,7 +236,7 @@ impl ModelRequest {
         };
         let turn = self.past().newest_turn();
         Ok(PreparedRequest {
-            body: Assembled::new(&system, (&shown.entries, turn), options),
+            body: AssembledRequest::new(&system, (&shown.entries, turn), options),
             shown,
             tokens: needed,
             parts,
@@ -240,7 +244,11 @@ impl ModelRequest {
         })
     }
 
-    pub(super) fn span(&self, candidate: &Candidate, request: &Assembled) -> Option<RequestSpan> {
+    pub(super) fn span(
+        &self,
+        candidate: &Candidate,
+        request: &AssembledRequest,
+    ) -> Option<RequestSpan> {
         let trace = self.trace.clone()?;
         let asked = (&candidate.choice, self.request.iteration);
         Some(RequestSpan::begin(
@@ -335,7 +343,7 @@ impl ModelRequest {
             shortened: (shown.shortened > 0).then(|| {
                 let messages = shown.entries.len() as u64;
                 let size = |tokens| ContextSize { messages, tokens };
-                Shortened {
+                RequestShortening {
                     results: shown.shortened as u64,
                     before: size(shown.whole_tokens),
                     after: size(shown.tokens),

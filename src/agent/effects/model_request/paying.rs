@@ -2,7 +2,7 @@
 //! covers.
 
 use super::meter::seen;
-use super::{PreparedRequest, ModelRequest};
+use super::{ModelRequest, PreparedRequest};
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{FeedItem, Notice};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::meter::{Meter, Subject};
 use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::context::{self, Assembled, Context, RequestOptions};
+use crate::context::{self, AssembledRequest, Context, RequestOptions};
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::history::{Due, Flaws};
 use crate::llm::tokens::Counter;
@@ -137,7 +137,7 @@ impl Summariser<'_> {
         Ok(answer.text)
     }
 
-    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> Assembled {
+    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> AssembledRequest {
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let options = RequestOptions {
@@ -146,14 +146,14 @@ impl Summariser<'_> {
             max_output: longest,
             ..RequestOptions::default()
         };
-        Assembled::of([Context::user(question), Context::system(system)], options)
+        AssembledRequest::of([Context::user(question), Context::system(system)], options)
     }
 
     /// Asks as far as budgets cover it. The usage of a failure is counted.
     async fn ask(
         &self,
         candidate: &Candidate,
-        body: Assembled,
+        body: AssembledRequest,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoSummary> {
         let agent = self.agent;

@@ -107,6 +107,7 @@ impl From<Option<PackagePreview>> for PackageResponse {
 /// An installed package.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[schema(as = Installed)]
 struct PackageReport {
     /// The exact version.
     version: String,

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::agent::{Budgets, Probe, ProbeError};
-use crate::context::{Assembled, Context, RequestOptions};
+use crate::context::{AssembledRequest, Context, RequestOptions};
 use crate::domain::{Holder, TenantId};
 use crate::llm::catalogue::Model;
 use crate::llm::{self, ProviderKind, Refusal};
@@ -173,7 +173,7 @@ impl Prober {
     }
 }
 
-fn request(kind: ProviderKind, model: &str) -> Assembled {
+fn request(kind: ProviderKind, model: &str) -> AssembledRequest {
     let options = RequestOptions {
         model: model.to_owned(),
         max_tokens: Some(match kind {
@@ -186,5 +186,5 @@ fn request(kind: ProviderKind, model: &str) -> Assembled {
         }),
         ..RequestOptions::default()
     };
-    Assembled::of([Context::user("Say OK.")], options)
+    AssembledRequest::of([Context::user("Say OK.")], options)
 }

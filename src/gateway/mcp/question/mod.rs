@@ -12,7 +12,7 @@ pub use self::door::{Door, News};
 use self::watch::Watch;
 use super::approval::{DoorReply, Verdict};
 use super::missing::Missing;
-use crate::agent::{SessionSubscription, Page, SessionRequest, Sessions};
+use crate::agent::{Page, SessionRequest, SessionSubscription, Sessions};
 use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal, overdue};

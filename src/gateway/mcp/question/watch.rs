@@ -12,7 +12,9 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{FeedItem, SessionSubscription, Page, QueueState, SessionRequest, ShownEvent, damaged};
+use crate::agent::{
+    FeedItem, Page, QueueState, SessionRequest, SessionSubscription, ShownEvent, damaged,
+};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 

@@ -15,11 +15,11 @@ use rmcp::model::{CreateTaskResult, DetailedTask, InputResponses, Task, TaskPayl
 use serde_json::{Value, json};
 
 pub(super) use self::rounds::Round;
-use self::watched::{WatchedState, TaskDoor, WatchedTask};
+use self::watched::{TaskDoor, WatchedState, WatchedTask};
 use super::asking::{Asking, result};
 use super::notices::Notices;
 use super::question::{Ending, Question, begin, is_question};
-use crate::agent::{SessionSubscription, QueueState, SessionRequest};
+use crate::agent::{QueueState, SessionRequest, SessionSubscription};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
 use crate::store::clock::now;

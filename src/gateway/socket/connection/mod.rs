@@ -21,7 +21,7 @@ use crate::domain::{Code, JournalId, Resource, SessionKey};
 use crate::gateway::wire::Frame;
 use crate::session::Refusal;
 use crate::telemetry::instruments;
-use crate::tenancy::{Authenticated, Tenancy};
+use crate::tenancy::{AuthenticatedCaller, Tenancy};
 
 /// The maximum number of commands that may wait for one socket, including uncounted ones.
 const INBOX: usize = 1_000;
@@ -57,7 +57,7 @@ pub(super) enum Shows {
 
 /// One connected socket.
 pub(super) struct Connection {
-    pub(super) entered: Authenticated,
+    pub(super) entered: AuthenticatedCaller,
     /// The subject of its news.
     pub(super) shows: Shows,
     /// The client's resume point, if it sent one.
@@ -129,7 +129,7 @@ fn too_many(what: &str) -> Refusal {
 
 impl Connection {
     pub(super) fn new(
-        entered: Authenticated,
+        entered: AuthenticatedCaller,
         shows: Shows,
         has: Option<ResumePoint>,
         place: ConnectionPermit,

@@ -222,7 +222,10 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
             | Outcome::Cancelled => None,
         },
     };
-    let mut frames = smallvec![frame("tool:output", &[&text, &StampedPayload::of(what, shown)])];
+    let mut frames = smallvec![frame(
+        "tool:output",
+        &[&text, &StampedPayload::of(what, shown)]
+    )];
     if let Outcome::Failed { code, .. } = outcome {
         let rest = json!({
             "code": code, "category": code.fault(), "retryable": false, "callId": call,

@@ -81,7 +81,10 @@ pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<ParsedCommand,
         role: Some(caller.user.role),
     };
     let decision = SessionRequest::Decide { decision, args };
-    Ok(ParsedCommand::Submit(Box::new(with_proof(decision, body.gesture))))
+    Ok(ParsedCommand::Submit(Box::new(with_proof(
+        decision,
+        body.gesture,
+    ))))
 }
 
 #[derive(Deserialize)]
@@ -119,5 +122,8 @@ pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<ParsedComm
         by: caller.actor(),
         role: Some(caller.user.role),
     });
-    Ok(ParsedCommand::Submit(Box::new(with_proof(decision, body.gesture))))
+    Ok(ParsedCommand::Submit(Box::new(with_proof(
+        decision,
+        body.gesture,
+    ))))
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{ParsedCommand, message, optional_body};
 use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{Caller, Code};
-use crate::providers::{Wanted, WantedEffort};
+use crate::providers::{WantedEffort, WantedModel};
 use crate::session::Refusal;
 
 #[derive(Deserialize, Default)]
@@ -41,7 +41,7 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Ref
         }
     }
     let mut then = Vec::new();
-    let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
+    let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort);
     if !wanted.is_empty() {
         then.push(SessionRequest::Choose(wanted));
     }

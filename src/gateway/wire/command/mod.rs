@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
-use crate::providers::{Wanted, WantedEffort};
+use crate::providers::{WantedEffort, WantedModel};
 use crate::session::{Command, Refusal};
 
 /// The maximum size of a message or reason, in bytes.
@@ -169,12 +169,14 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "model": "stub-large" })],
         parse: |_, args| {
             let body: Choose = body(args)?;
-            let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
+            let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort);
             if wanted.is_empty() {
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(ParsedCommand::Submit(Box::new(SessionRequest::Choose(wanted))))
+            Ok(ParsedCommand::Submit(Box::new(SessionRequest::Choose(
+                wanted,
+            ))))
         },
     },
     CommandSpec {

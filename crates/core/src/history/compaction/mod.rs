@@ -6,14 +6,14 @@ pub(super) mod summary;
 
 use std::sync::Arc;
 
-use self::cutting::{Cutting, Kept};
+use self::cutting::{Cutting, KeptRange};
 use self::summary::{Due, NOTE_WORDS};
 use super::limits::Limits;
 use super::past::seq;
 use super::shorten::{SHORT, shorten};
 use super::turn::Turn;
 use crate::domain::{CompactionStrategy, CountedEntry, Entry};
-use crate::session::{Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS};
+use crate::session::{Compaction, CompactionReport, ContextSize, Gap, SHORTEN_RESULTS};
 
 /// The `context:compacted` strategy name of removed reasoning.
 const DROP_REASONING: &str = "drop-reasoning";
@@ -53,13 +53,13 @@ impl Room {
         (self.tokens / 4).min(MAX_SUMMARY)
     }
 
-    pub(super) fn holds(self, shown: &Shown) -> bool {
+    pub(super) fn holds(self, shown: &ShownTurns) -> bool {
         shown.tokens <= self.tokens && shown.messages <= self.messages
     }
 }
 
 /// Earlier turns as a request shows them.
-pub(super) struct Shown {
+pub(super) struct ShownTurns {
     pub(super) entries: Vec<Arc<CountedEntry>>,
     /// Number of entries before the left-out ones.
     pub(super) head: usize,
@@ -68,7 +68,7 @@ pub(super) struct Shown {
     messages: usize,
 }
 
-impl Shown {
+impl ShownTurns {
     pub(super) fn size(&self) -> ContextSize {
         ContextSize {
             messages: self.messages as u64,
@@ -78,7 +78,7 @@ impl Shown {
 }
 
 /// The result of a compaction.
-pub(super) struct Made {
+pub(super) struct CompactionResult {
     pub(super) compaction: Compaction,
     pub(super) strategy: &'static str,
     /// Number of dropped entries.
@@ -89,11 +89,15 @@ pub(super) struct Made {
     pub(super) due: Option<Due>,
 }
 
-impl Made {
+impl CompactionResult {
     /// The event with the limits that the compaction was made for, and the summary that is still due. The
     /// figures of the sent request are filled in later.
-    pub(super) fn told(self, limits: Limits, before: ContextSize) -> (Compacted, Option<Due>) {
-        let compacted = Compacted {
+    pub(super) fn told(
+        self,
+        limits: Limits,
+        before: ContextSize,
+    ) -> (CompactionReport, Option<Due>) {
+        let compacted = CompactionReport {
             strategy: self.strategy.to_owned(),
             compaction: Compaction {
                 max_tokens: limits.max_tokens,
@@ -136,8 +140,8 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
 
     /// The entries that stay, in the form of the compaction, with a note if the middle or a summary
     /// replaces some.
-    pub(super) fn shown(&self, by: &Compaction) -> Shown {
-        let mut shown = Shown {
+    pub(super) fn shown(&self, by: &Compaction) -> ShownTurns {
+        let mut shown = ShownTurns {
             entries: Vec::with_capacity(self.entries.len() + 1),
             head: 0,
             tokens: 0,
@@ -168,7 +172,7 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
         standing: &Compaction,
         room: Room,
         strategies: &[CompactionStrategy],
-    ) -> Made {
+    ) -> CompactionResult {
         let least = self.entries.iter().map(|entry| self.least(entry));
         let cut = Cutting {
             earlier: self,
@@ -210,7 +214,7 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
         let left = self.entries.iter().enumerate().take(kept.from);
         let left = left.filter(|(index, _)| *index >= kept.head && was_there(*index));
         let left: Vec<_> = left.map(|(_, entry)| entry).collect();
-        Made {
+        CompactionResult {
             strategy,
             left: left.len() as u64,
             from_seq: left.iter().copied().find_map(seq),
@@ -225,8 +229,8 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
 
     /// The entries in memory that a compaction keeps. Entries removed from memory that it does not cover
     /// count as dropped before.
-    fn kept(&self, by: &Compaction) -> Kept {
-        let kept = Kept {
+    fn kept(&self, by: &Compaction) -> KeptRange {
+        let kept = KeptRange {
             head: self.gap.index(by.head),
             from: self.gap.index(by.from),
         };
@@ -235,7 +239,7 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
             return kept;
         }
         let head = if by.from > by.head { kept.head } else { hole };
-        Kept {
+        KeptRange {
             head: head.min(hole),
             from: hole,
         }

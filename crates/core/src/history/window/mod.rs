@@ -13,7 +13,7 @@ use crate::history::groups::tokens;
 use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
 use crate::history::turn::Turn;
-use crate::session::{Compacted, Compaction, ContextSize, SummarisedBy};
+use crate::session::{Compaction, CompactionReport, ContextSize, SummarisedBy};
 
 /// The part of the past that the model is sent.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +33,7 @@ pub struct Window {
     /// `seq` of the oldest user message after the left-out entries.
     pub from_seq: Option<u64>,
     /// The compaction that begins with this request, if it leaves out or shortens more than the one before.
-    pub compacted: Option<Box<Compacted>>,
+    pub compacted: Option<Box<CompactionReport>>,
     /// If the request continues from a vendor's compaction: the number of first entries before it, which
     /// the vendor skips and which do not count.
     pub resumed: Option<usize>,

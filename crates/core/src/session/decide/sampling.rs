@@ -11,7 +11,7 @@ use crate::session::call::{
 };
 use crate::session::command::Refusal;
 use crate::session::event::Event;
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 
 /// Follows a person's decision about the request, or about the model's answer. Accepting needs the shown
 /// digest; any other action ends the completion at every stage.
@@ -72,7 +72,7 @@ pub(super) fn answer(
 pub(super) fn sampled(
     draft: &mut Draft<'_>,
     (id, turn): (&ElicitationId, TurnId),
-    (result, spent): (&Result<Completion, SamplingProblem>, &[Spent]),
+    (result, spent): (&Result<Completion, SamplingProblem>, &[AttemptUsage]),
 ) -> Option<Arc<Elicitation>> {
     draft.spend(turn, spent);
     let asked = draft.control.elicitations().find(|it| it.id == *id);
@@ -112,7 +112,7 @@ pub(super) fn sampled(
 /// Counts the usage of running completions whose gateway is gone; their answers are lost, and the model is
 /// not asked again.
 pub(super) fn lose(draft: &mut Draft<'_>) {
-    let lost: Vec<(TurnId, Spent)> = draft
+    let lost: Vec<(TurnId, AttemptUsage)> = draft
         .control
         .elicitations()
         .filter(|asked| asked.is_open())

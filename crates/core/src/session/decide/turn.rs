@@ -19,7 +19,7 @@ use crate::session::call::{
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::model::{ModelChoice, Spent};
+use crate::session::model::{AttemptUsage, ModelChoice};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
@@ -201,7 +201,7 @@ impl Draft<'_> {
     }
 
     /// Counts the usage of failed attempts, one event each.
-    pub(super) fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
+    pub(super) fn spend(&mut self, turn: TurnId, spent: &[AttemptUsage]) {
         for spent in spent {
             self.push(Event::Spent {
                 turn,
@@ -357,7 +357,7 @@ impl Draft<'_> {
     }
 
     /// Repeats the request with a smaller context; the transcript stays (D2).
-    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[Spent]) {
+    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[AttemptUsage]) {
         if self.asking(request).is_none() {
             return;
         }
@@ -387,7 +387,7 @@ impl Draft<'_> {
         turn: Option<TurnId>,
         said_so_far: Option<&str>,
         thought_so_far: Option<&Reasoning>,
-        spent: &[Spent],
+        spent: &[AttemptUsage],
     ) {
         let Some(running) = &self.control.turn else {
             return;
@@ -424,7 +424,7 @@ impl Draft<'_> {
 
     /// Ends a turn that ran for too long without a person (S0.58): at once during a model request,
     /// otherwise with its calls.
-    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[Spent]) {
+    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[AttemptUsage]) {
         let running = self.control.turn.as_ref().filter(|it| it.id == turn);
         let Some((running, since)) = running.and_then(|it| Some((it, it.alone_since()?))) else {
             return;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use commit::{Commit, CommitError, SCHEMA, Unfinished};
+pub use commit::{Commit, CommitError, SCHEMA, UnfinishedWork};
 pub(super) use edited_args::EditedArgs;
 
-use self::compaction::{Compacted, CompactedByVendor, ContextSize};
+use self::compaction::{CompactedByVendor, CompactionReport, ContextSize};
 use super::call::{
     ApprovalRequirement, Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer,
     ElicitationEnd, Outcome, SaidCall, SamplingStage, Verdict, is_zero,
@@ -332,7 +332,7 @@ pub enum Event {
         path: String,
     },
     /// Earlier turns take less of the context, from this request on; the transcript stays.
-    ContextCompacted(Box<Compacted>),
+    ContextCompacted(Box<CompactionReport>),
     /// The vendor compacted its input before answering; the answer that follows holds the block that
     /// replaces the compacted entries. The transcript stays.
     CompactedByVendor(Box<CompactedByVendor>),

@@ -21,8 +21,9 @@ use serde_json::json;
 use self::reviews::{opening_rules, reviewed, some_rule};
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
-    Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
-    Output, PolicyEffect, Proposal, Reasoning, Resolution, SessionState, Spent, Turn,
+    Answer, AttemptUsage, Command, CompactedByVendor, CutKind, Decision, Edit, Failure,
+    ModelChoice, Outcome, Output, PolicyEffect, Proposal, Reasoning, Resolution, SessionState,
+    Turn,
 };
 use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
@@ -104,8 +105,8 @@ fn some_compaction(a: u8) -> CompactedByVendor {
 }
 
 /// The usage of zero to two failed attempts.
-fn some_spent(seed: u8) -> Vec<Spent> {
-    let spent = |n: u8| Spent {
+fn some_spent(seed: u8) -> Vec<AttemptUsage> {
+    let spent = |n: u8| AttemptUsage {
         usage: TokenUsage {
             input_tokens: u64::from(seed),
             output_tokens: u64::from(n),

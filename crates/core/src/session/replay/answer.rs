@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::domain::{Code, ModelRequestId, Role};
 use crate::session::call::{Call, DryRun, Outcome, Proposal, Resolution};
-use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
-use crate::session::event::compaction::{Compacted, CompactedByVendor, CutKind};
+use crate::session::command::{Answer, Command, Cut, Failure, RequestShortening};
+use crate::session::event::compaction::{CompactedByVendor, CompactionReport, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 use crate::session::state::{Control, Phase};
 use crate::session::title::{TitleSource, Titling};
 
@@ -88,7 +88,7 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
 }
 
 /// The command behind a failed turn: the request failed, or the time limit was exceeded.
-fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<Command> {
+fn failed(request: ModelRequestId, event: &Event, spent: Vec<AttemptUsage>) -> Option<Command> {
     let Event::TurnFailed {
         turn,
         code,
@@ -199,7 +199,7 @@ pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
 }
 
 /// The failed attempts of a request.
-pub(super) fn attempts(rest: &[Event]) -> Vec<Spent> {
+pub(super) fn attempts(rest: &[Event]) -> Vec<AttemptUsage> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
     rest.iter().take_while(is_spent).filter_map(spent).collect()
 }
@@ -214,7 +214,7 @@ fn limit_of(code: Code, text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
 }
 
-fn spent(event: &Event) -> Option<Spent> {
+fn spent(event: &Event) -> Option<AttemptUsage> {
     let Event::Spent {
         usage,
         cost,
@@ -224,14 +224,14 @@ fn spent(event: &Event) -> Option<Spent> {
     else {
         return None;
     };
-    Some(Spent {
+    Some(AttemptUsage {
         usage: *usage,
         cost: *cost,
         request: request.clone(),
     })
 }
 
-fn compacted(event: &Event) -> Option<Box<Compacted>> {
+fn compacted(event: &Event) -> Option<Box<CompactionReport>> {
     match event {
         Event::ContextCompacted(compacted) => Some(compacted.clone()),
         _ => None,
@@ -245,7 +245,7 @@ fn by_vendor(event: &Event) -> Option<Box<CompactedByVendor>> {
     }
 }
 
-fn shortened(event: &Event) -> Option<Shortened> {
+fn shortened(event: &Event) -> Option<RequestShortening> {
     let Event::ResultsShortened {
         results,
         before,
@@ -254,14 +254,14 @@ fn shortened(event: &Event) -> Option<Shortened> {
     else {
         return None;
     };
-    Some(Shortened {
+    Some(RequestShortening {
         results: *results,
         before: *before,
         after: *after,
     })
 }
 
-fn answer(rest: &[Event], spent: Vec<Spent>) -> Option<Answer> {
+fn answer(rest: &[Event], spent: Vec<AttemptUsage>) -> Option<Answer> {
     let event = rest.first()?;
     let last = last_answer(event);
     let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;

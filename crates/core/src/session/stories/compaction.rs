@@ -3,8 +3,8 @@
 use crate::domain::{CompactionStrategy, Effort, TokenUsage};
 use crate::session::properties::world::{World, answer, say};
 use crate::session::{
-    Answer, Command, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Event, Gap,
-    ModelChoice, Replay,
+    Answer, Command, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Event,
+    Gap, ModelChoice, Replay,
 };
 
 #[test]
@@ -45,7 +45,7 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
         ..Compaction::default()
     };
     let entries = world.state.entries.clone();
-    let compacted = Compacted {
+    let compacted = CompactionReport {
         strategy: "delete-old".into(),
         compaction: made.clone(),
         left: 2,

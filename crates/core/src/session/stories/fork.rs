@@ -3,7 +3,7 @@
 use super::answer_calls;
 use crate::domain::{Entry, MicroUsd, NoCopy, TokenUsage, WorkspaceCopy};
 use crate::session::properties::world::{World, answer, approve, reject, say};
-use crate::session::{Answer, Command, Commit, Effect, Event, Unfinished, effects};
+use crate::session::{Answer, Command, Commit, Effect, Event, UnfinishedWork, effects};
 
 /// The texts that the model reads: messages, answers, results and notes.
 fn read(world: &World) -> Vec<String> {
@@ -155,7 +155,7 @@ fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
         let mut fork = world.forked_with_files(world.state.control.seq);
         assert!(fork.state.control.is_unfinished());
         let last = fork.journal.last().unwrap();
-        assert!(last.is_unfinished_after(Unfinished::default()));
+        assert!(last.is_unfinished_after(UnfinishedWork::default()));
         fork.submit(&say("two")).unwrap();
         assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
         // Another gateway takes over and restarts the copy.

@@ -2,7 +2,7 @@
 
 use crate::domain::{MicroUsd, TokenUsage};
 use crate::session::properties::world::{World, say};
-use crate::session::{Command, Effect, Failure, Spent, effects};
+use crate::session::{AttemptUsage, Command, Effect, Failure, effects};
 
 /// A world whose first message was answered.
 fn answered(has_titles_made: bool) -> World {
@@ -24,7 +24,7 @@ fn title(world: &World) -> &str {
 fn titled(title: Option<&str>) -> Command {
     Command::Titled {
         title: title.map(ToOwned::to_owned),
-        spent: vec![Spent {
+        spent: vec![AttemptUsage {
             usage: TokenUsage {
                 input_tokens: 10,
                 output_tokens: 5,

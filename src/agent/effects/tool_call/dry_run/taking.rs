@@ -50,7 +50,9 @@ pub(in crate::agent::effects::tool_call) async fn take(
     let connection = &own.connection;
     let changing = async {
         let access = FileAccess::new(connection, ANSWER_LIMIT);
-        let scan = WorkspaceScan::at(connection).await.ok_or(TakeError::Unseen)?;
+        let scan = WorkspaceScan::at(connection)
+            .await
+            .ok_or(TakeError::Unseen)?;
         if scan.digest() != base {
             return Err(TakeError::Changed);
         }

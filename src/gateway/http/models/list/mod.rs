@@ -66,7 +66,11 @@ impl ModelList {
     }
 
     /// Returns the models of all providers, in the order of the providers; probes them if `is_probed`.
-    pub(super) async fn available(&self, asked: &ModelListRequest, is_probed: bool) -> AvailableModels {
+    pub(super) async fn available(
+        &self,
+        asked: &ModelListRequest,
+        is_probed: bool,
+    ) -> AvailableModels {
         let lists = self.lists(asked).await;
         let today = self.clock.now().date();
         let (mut choice, mut models) = (asked.choice.clone(), Vec::new());

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use super::super::probe::Payer;
-use super::{ModelListRequest, ModelList};
+use super::{ModelList, ModelListRequest};
 use crate::agent::{Probe, ProbeError};
 use crate::context;
 use crate::domain::{TenantId, Timestamp};

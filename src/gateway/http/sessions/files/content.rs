@@ -157,7 +157,9 @@ fn range(text: &str, bytes: u64) -> RequestedRange {
         (Ok(from), Err(_)) if to.is_empty() => RequestedRange::Part(from, bytes),
         (Err(_), Ok(0)) if from.is_empty() => RequestedRange::Nowhere,
         (Err(_), Ok(_)) if from.is_empty() && bytes == 0 => RequestedRange::Nowhere,
-        (Err(_), Ok(last)) if from.is_empty() => RequestedRange::Part(bytes.saturating_sub(last), bytes),
+        (Err(_), Ok(last)) if from.is_empty() => {
+            RequestedRange::Part(bytes.saturating_sub(last), bytes)
+        }
         (Ok(_) | Err(_), _) => RequestedRange::Whole,
     }
 }

@@ -6,7 +6,7 @@ use crate::domain::CallId;
 use crate::session::call::{Call, Decider};
 use crate::session::decide::Draft;
 use crate::session::event::Event;
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 use crate::session::review::{Review, ReviewVerdict};
 
 /// Requests a review of the next call that the model may decide, in parallel with asking the person.
@@ -46,7 +46,7 @@ fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
 pub(in crate::session::decide) fn reviewed(
     draft: &mut Draft<'_>,
     id: &CallId,
-    (review, spent): (&Review, &[Spent]),
+    (review, spent): (&Review, &[AttemptUsage]),
 ) {
     let running = draft.control.reviewing.running.clone();
     let Some(running) = running.filter(|running| running.call == *id) else {

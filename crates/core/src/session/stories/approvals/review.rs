@@ -9,7 +9,8 @@ use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, policy, reject, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::{
-    CallReview, Command, Effect, Event, PolicyEffect, Review, ReviewVerdict, Rule, Spent, effects,
+    AttemptUsage, CallReview, Command, Effect, Event, PolicyEffect, Review, ReviewVerdict, Rule,
+    effects,
 };
 
 fn opening(tool: &str) -> Rule {
@@ -39,7 +40,7 @@ fn said(call: &CallId, verdict: ReviewVerdict) -> Command {
             reason: "because".into(),
             cost: Some(MicroUsd(7)),
         },
-        spent: vec![Spent {
+        spent: vec![AttemptUsage {
             usage: TokenUsage {
                 input_tokens: 10,
                 output_tokens: 5,

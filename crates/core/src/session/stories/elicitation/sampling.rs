@@ -8,17 +8,18 @@ use crate::domain::{CallId, Code, Digest, ElicitationId, Timestamp, TokenUsage, 
 use crate::session::properties::world::{World, policy, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::{
-    Activity, Command, Completion, Effect, Elicitation, ElicitationAction, ElicitationAnswer,
-    ElicitationEnd, ElicitationReply, Event, ModelChoice, PolicyEffect, Replay, Sampling,
-    SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage, Spent, effects,
+    Activity, AttemptUsage, Command, Completion, Effect, Elicitation, ElicitationAction,
+    ElicitationAnswer, ElicitationEnd, ElicitationReply, Event, ModelChoice, PolicyEffect, Replay,
+    Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage,
+    effects,
 };
 
 fn id() -> ElicitationId {
     ElicitationId::from_bits(1)
 }
 
-fn spent(input_tokens: u64) -> Spent {
-    Spent {
+fn spent(input_tokens: u64) -> AttemptUsage {
+    AttemptUsage {
         usage: TokenUsage {
             input_tokens,
             ..TokenUsage::default()
