@@ -2,79 +2,17 @@
 //! and know those names.
 
 use super::FeedItem;
-use crate::session::Event;
 
 impl FeedItem {
     /// Returns the item's event name in a language model service: `llmservice:thinking`,
     /// `llmservice:toolCall`, `llmservice:toolResult`, `llmservice:response`, `llmservice:error` or
     /// `llmservice:conversationReset`. Other items have none.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only events have names")]
     pub fn service_event(&self) -> Option<&'static str> {
         match self {
-            Self::Event(shown) => of_event(&shown.event),
-            Self::Delta(_)
-            | Self::Progress(..)
-            | Self::Copying(_)
-            | Self::ResourceChanged(_)
-            | Self::Queue(_)
-            | Self::Usage(_)
-            | Self::Notice(_)
-            | Self::Moved(_)
-            | Self::Rewound
-            | Self::Deleted
-            | Self::Damaged => None,
+            Self::Event(shown) => shown.event.facts().service_name,
+            _ => None,
         }
-    }
-}
-
-fn of_event(event: &Event) -> Option<&'static str> {
-    match event {
-        Event::Thinking { .. } => Some("llmservice:thinking"),
-        // An invalid call never starts: it has a result and no call (S3.43).
-        Event::Started { .. } => Some("llmservice:toolCall"),
-        Event::Ended { .. } => Some("llmservice:toolResult"),
-        Event::Answered { .. } => Some("llmservice:response"),
-        Event::TurnFailed { .. } => Some("llmservice:error"),
-        Event::ContextReset => Some("llmservice:conversationReset"),
-        Event::Created { .. }
-        | Event::OwnerChanged { .. }
-        | Event::Queued { .. }
-        | Event::WantsChanged { .. }
-        | Event::Consented { .. }
-        | Event::ConsentWithdrawn { .. }
-        | Event::Spent { .. }
-        | Event::StopRequested { .. }
-        | Event::CallStopRequested { .. }
-        | Event::TaskCreated { .. }
-        | Event::ElicitationAsked(_)
-        | Event::ElicitationOpened { .. }
-        | Event::ElicitationResolved { .. }
-        | Event::SamplingMoved { .. }
-        | Event::TitlingMoved { .. }
-        | Event::ReviewAsked { .. }
-        | Event::Reviewed { .. }
-        | Event::DryRunMoved { .. }
-        | Event::UserMessage { .. }
-        | Event::Said { .. }
-        | Event::ViewCalled { .. }
-        | Event::ApprovalAsked { .. }
-        | Event::Decided { .. }
-        | Event::Settled { .. }
-        | Event::Cancelled { .. }
-        | Event::Withdrawn { .. }
-        | Event::TitleSet { .. }
-        | Event::ModelChosen { .. }
-        | Event::WindowChosen { .. }
-        | Event::ContextCut { .. }
-        | Event::ContextCompacted(_)
-        | Event::CompactedByVendor(_)
-        | Event::CompactionChosen { .. }
-        | Event::RuleGiven { .. }
-        | Event::RuleTakenBack { .. }
-        | Event::HostRefused(_)
-        | Event::AttachmentPlaced { .. }
-        | Event::ResultsShortened { .. }
-        | Event::WorkspaceCopied { .. }
-        | Event::Forked { .. } => None,
     }
 }
 

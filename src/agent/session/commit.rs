@@ -12,7 +12,7 @@ use crate::agent::journal::{AppendResult, JournalError};
 use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
-use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{Command, Commit, Gateway, Inputs, Refusal, SCHEMA, decide};
 use crate::store::clock::now;
 use crate::store::records::UsageRows;
 
@@ -261,13 +261,7 @@ impl Replica {
     fn show(&mut self, commit: &Commit) {
         self.follow_hosts();
         for (seq, event) in commit.shown() {
-            if matches!(
-                event,
-                Event::Said { .. }
-                    | Event::Answered { .. }
-                    | Event::TurnFailed { .. }
-                    | Event::Cancelled { .. }
-            ) {
+            if event.facts().ends_answer {
                 self.feed.end_answer();
             }
             let event = ShownEvent {
@@ -277,10 +271,18 @@ impl Replica {
             };
             self.feed.show(FeedItem::Event(event));
         }
-        if commit.events.iter().any(changes_queue) {
+        if commit
+            .events
+            .iter()
+            .any(|event| event.facts().changes_queue)
+        {
             self.feed.show(FeedItem::Queue(self.queue()));
         }
-        if commit.events.iter().any(changes_usage) {
+        if commit
+            .events
+            .iter()
+            .any(|event| event.facts().changes_usage)
+        {
             self.feed.show(FeedItem::Usage(self.usage()));
         }
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
@@ -299,45 +301,4 @@ pub(super) enum Failure {
     Damaged,
     /// The store is away; it may work later.
     Away(crate::store::Error),
-}
-
-fn changes_queue(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Queued { .. }
-            | Event::ViewCalled { .. }
-            | Event::WantsChanged { .. }
-            | Event::Consented { .. }
-            | Event::ConsentWithdrawn { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::Decided { .. }
-            | Event::ReviewAsked { .. }
-            | Event::Reviewed { .. }
-            | Event::DryRunMoved { .. }
-            | Event::Started { .. }
-            | Event::Ended { .. }
-            | Event::ElicitationAsked(_)
-            | Event::ElicitationOpened { .. }
-            | Event::ElicitationResolved { .. }
-            | Event::SamplingMoved { .. }
-            | Event::Thinking { .. }
-            | Event::Cancelled { .. }
-    )
-}
-
-fn changes_usage(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Said { .. }
-            | Event::Answered { .. }
-            | Event::Spent { .. }
-            | Event::ContextCut { .. }
-            | Event::ContextCompacted(_)
-            | Event::CompactedByVendor(_)
-            | Event::CompactionChosen { .. }
-            | Event::ResultsShortened { .. }
-            | Event::ContextReset
-            | Event::WindowChosen { .. }
-            | Event::ModelChosen { .. }
-    )
 }

@@ -56,7 +56,7 @@ pub use event::compaction::{
     BY_VENDOR, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Gap,
     LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
 };
-pub use event::{Commit, CommitError, Event, SCHEMA, UnfinishedWork};
+pub use event::{Commit, CommitError, Event, EventFacts, SCHEMA, UnfinishedWork};
 pub use model::{AnsweredBy, AttemptUsage, ModelChoice, RequestFacts};
 pub use policy::{
     Approver, EditsByOthers, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling,
