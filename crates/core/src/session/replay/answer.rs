@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::domain::{Code, ModelRequestId, Role};
+use crate::domain::{Actor, CallId, Code, ModelRequestId, Role};
 use crate::session::call::{Call, DryRun, Outcome, Proposal, Resolution};
 use crate::session::command::{Answer, Command, Cut, Failure, RequestShortening};
 use crate::session::event::compaction::{CompactedByVendor, CompactionReport, CutKind};
@@ -142,15 +142,12 @@ pub(super) fn placed(control: &Control, event: &Event) -> Option<Command> {
 
 /// The command behind the start, end or removal of a dry run. The person's role is not recorded; it
 /// sufficed.
-pub(super) fn dry_run(event: &Event) -> Option<Command> {
-    let Event::DryRunMoved { call, to, by } = event else {
-        return None;
-    };
+pub(super) fn dry_run(call: &CallId, to: Option<&DryRun>, by: Option<&Actor>) -> Option<Command> {
     let (call, role) = (call.clone(), Some(Role::Owner));
-    Some(match to.as_deref() {
+    Some(match to {
         None => Command::DropDryRun {
             call,
-            by: by.clone()?,
+            by: by?.clone(),
             role,
         },
         Some(DryRun {

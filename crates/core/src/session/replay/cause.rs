@@ -28,7 +28,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Created { .. } => created(rest.get(1..).unwrap_or_default()),
         Event::OwnerChanged { .. } => {
             let from = control.runner.clone();
-            let dry_run = rest.get(1).and_then(dry_run);
+            let dry_run = rest.get(1).and_then(dry_run_moved);
             let others = [Command::TakeOver { from }, Command::Retry];
             dry_run.into_iter().chain(others).collect()
         }
@@ -49,7 +49,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::TaskCreated { .. } => task_created(first).into_iter().collect(),
-        Event::DryRunMoved { .. } => dry_run(first).into_iter().collect(),
+        Event::DryRunMoved { .. } => dry_run_moved(first).into_iter().collect(),
         Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {
@@ -72,6 +72,14 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::ContextCut { .. }
         | Event::Cancelled { .. } => requested(control, rest),
         simple => said(simple).into_iter().collect(),
+    }
+}
+
+/// The command behind the move of a dry run.
+fn dry_run_moved(event: &Event) -> Option<Command> {
+    match event {
+        Event::DryRunMoved { call, to, by } => dry_run(call, to.as_deref(), by.as_ref()),
+        _ => None,
     }
 }
 
