@@ -63,20 +63,20 @@ impl Replica {
         let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
             return Err(refused);
         };
-        if !self.may_decide((by, role), calls) && !self.cluster.membership.is_alone() {
+        if !self.may_decide(by, role, calls) && !self.cluster.membership.is_alone() {
             self.catch_up().await;
         }
-        let may_decide = self.may_decide((by, role), calls);
+        let may_decide = self.may_decide(by, role, calls);
         may_decide.then_some(()).ok_or(refused)
     }
 
     /// Returns true if the approval of this person, who is not the owner, counts for all of these calls.
-    fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
+    fn may_decide(&self, who: &UserId, role: Option<Role>, calls: &[CallId]) -> bool {
         let control = &self.state.control;
         let owner = control.owner.as_ref().map(|owner| &owner.id);
         calls.iter().all(|id| {
             let call = control.call(id);
-            call.is_some_and(|call| call.wants.may_approve(who, owner))
+            call.is_some_and(|call| call.wants.may_approve(who, role, owner))
         })
     }
 

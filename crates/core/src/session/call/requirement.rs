@@ -77,7 +77,7 @@ impl ApprovalRequirement {
         approvers.iter().filter(move |approver| {
             let fitting = consents
                 .iter()
-                .filter(|consent| fits(approver, (&consent.by.id, consent.role), owner))
+                .filter(|consent| fits(approver, &consent.by.id, consent.role, owner))
                 .filter(|consent| consent.gesture.is_some() || !self.fresh_gesture);
             fitting.count() < needed(approver)
         })
@@ -85,10 +85,12 @@ impl ApprovalRequirement {
 
     /// Returns true if that person's approval counts for at least one required approver, given that session
     /// owner.
-    pub fn may_approve(&self, who: (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+    pub fn may_approve(&self, who: &UserId, role: Option<Role>, owner: Option<&UserId>) -> bool {
         match self.approvers.as_slice() {
-            [] => fits(&Approver::Owner, who, owner),
-            approvers => approvers.iter().any(|approver| fits(approver, who, owner)),
+            [] => fits(&Approver::Owner, who, role, owner),
+            approvers => approvers
+                .iter()
+                .any(|approver| fits(approver, who, role, owner)),
         }
     }
 
@@ -113,7 +115,7 @@ fn needed(approver: &Approver) -> usize {
 }
 
 /// Returns true if that person's approval counts. An unknown role matches nobody.
-fn fits(approver: &Approver, (who, role): (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+fn fits(approver: &Approver, who: &UserId, role: Option<Role>, owner: Option<&UserId>) -> bool {
     let is_owner = owner == Some(who);
     let may_act = is_owner || role.is_some_and(Role::may_act);
     match approver {

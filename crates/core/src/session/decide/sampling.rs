@@ -67,14 +67,13 @@ pub(super) fn answer(
     }
 }
 
-/// Records a model's answer or failure. The usage counts in any case; if the elicitation has ended
-/// meanwhile, nothing else changes. Returns the failed elicitation, which the caller has to close.
+/// Records a model's answer or failure. If the elicitation has ended meanwhile, nothing changes. Returns the
+/// failed elicitation, which the caller has to close.
 pub(super) fn sampled(
     draft: &mut Draft<'_>,
-    (id, turn): (&ElicitationId, TurnId),
-    (result, spent): (&Result<Completion, SamplingProblem>, &[AttemptUsage]),
+    id: &ElicitationId,
+    result: &Result<Completion, SamplingProblem>,
 ) -> Option<Arc<Elicitation>> {
-    draft.spend(turn, spent);
     let asked = draft.control.elicitations().find(|it| it.id == *id);
     let asked = asked.filter(|it| it.is_open()).cloned()?;
     let sampling = asked.sampling.as_deref()?;

@@ -29,7 +29,8 @@ const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a f
 impl Draft<'_> {
     pub(super) fn say(
         &mut self,
-        (text, attachments): (&str, &[Attachment]),
+        text: &str,
+        attachments: &[Attachment],
         author: &Actor,
         client_message_id: Option<&str>,
         effort: Option<Effort>,
@@ -157,7 +158,8 @@ impl Draft<'_> {
         &mut self,
         request: ModelRequestId,
         id: &BlobId,
-        (name, path): (&str, &str),
+        name: &str,
+        path: &str,
     ) {
         if self.asking(request).is_none() || self.control.placed.contains_key(id) {
             return;

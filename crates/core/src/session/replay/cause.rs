@@ -225,9 +225,16 @@ fn taken_back(call: &CallId, by: &Actor) -> Command {
 /// The commands behind a decision. Single decisions look the same as a joint one until the next call is
 /// asked for.
 fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
-    let Some((call, verdict, (by, role), edited)) = rest.first().and_then(decision) else {
+    let Some(decision) = rest.first().and_then(RecordedDecision::of) else {
         return vec![Command::ReviewCalls];
     };
+    let RecordedDecision {
+        call,
+        verdict,
+        by,
+        role,
+        edited,
+    } = decision;
     let reason = reason_for(rest, call);
     let mut said = rest.iter().filter_map(consent_role);
     let role = said
@@ -316,27 +323,46 @@ fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMea
 /// A role for deciders whose own role is not recorded: it sufficed.
 const ANY_ROLE: Option<Role> = Some(Role::Owner);
 
-/// A person, with their role as far as it is known.
-type Who<'a> = (&'a Actor, Option<Role>);
+/// A person's decision, as an event records it.
+struct RecordedDecision<'a> {
+    call: &'a CallId,
+    verdict: Verdict,
+    by: &'a Actor,
+    role: Option<Role>,
+    edited: Option<&'a EditedArgs>,
+}
 
-/// A person's decision: the call, the verdict, the person and the edited arguments.
-fn decision(event: &Event) -> Option<(&CallId, Verdict, Who<'_>, Option<&EditedArgs>)> {
-    match event {
-        Event::Decided {
-            call,
-            verdict,
-            by: Decider::Person(by),
-            edited,
-            ..
-        } => Some((call, *verdict, (by, ANY_ROLE), edited.as_ref())),
-        Event::Consented {
-            call,
-            by,
-            role,
-            edited,
-            ..
-        } => Some((call, Verdict::Approved, (by, *role), edited.as_ref())),
-        _ => None,
+impl<'a> RecordedDecision<'a> {
+    fn of(event: &'a Event) -> Option<Self> {
+        match event {
+            Event::Decided {
+                call,
+                verdict,
+                by: Decider::Person(by),
+                edited,
+                ..
+            } => Some(Self {
+                call,
+                verdict: *verdict,
+                by,
+                role: ANY_ROLE,
+                edited: edited.as_ref(),
+            }),
+            Event::Consented {
+                call,
+                by,
+                role,
+                edited,
+                ..
+            } => Some(Self {
+                call,
+                verdict: Verdict::Approved,
+                by,
+                role: *role,
+                edited: edited.as_ref(),
+            }),
+            _ => None,
+        }
     }
 }
 
