@@ -10,3 +10,10 @@ pub(super) mod rule_sets;
 pub(super) mod tool_history;
 pub(super) mod tool_offering;
 pub(super) mod tool_report;
+
+pub use self::deferred::asked_for;
+pub use self::entry::{BUNDLED, ServerEntry, Source};
+pub use self::rule_sets::{ListedRule, RuleOrigin};
+pub use self::tool_history::{DefinitionDifference, ToolChangeReport};
+pub use self::tool_offering::{OwnTools, ToolOffer, ToolOffering};
+pub use self::tool_report::ToolReport;
