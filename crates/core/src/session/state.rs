@@ -218,8 +218,8 @@ pub struct Control {
     #[serde(default)]
     pub runner_engine: Option<EngineId>,
     /// Number of runners so far (a fencing token): an outcome of an effect that an earlier runner started
-    /// is dropped. Snapshots of the first releases call it `reign`.
-    #[serde(default, alias = "reign")]
+    /// is dropped.
+    #[serde(default)]
     pub epoch: u64,
     /// The engine that holds the workspace, set by the first call that may have used it.
     #[serde(default)]

@@ -201,11 +201,7 @@ pub struct Call {
     /// The arguments that would run.
     pub args: Value,
     /// True if the model asked through `use_tool`, because it was not sent the tool's definition.
-    #[serde(
-        default,
-        alias = "is_found",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]

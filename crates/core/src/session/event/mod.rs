@@ -46,8 +46,7 @@ pub enum Event {
     },
     /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {
-        /// The new runner. Journals of the first releases call it `owner`.
-        #[serde(alias = "owner")]
+        /// The new runner.
         runner: GatewayId,
         /// The engine that its sandboxes run on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
