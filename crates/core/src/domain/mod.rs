@@ -13,7 +13,6 @@ pub mod effort;
 pub mod egress;
 pub mod encoding;
 pub mod entry;
-pub mod fault;
 pub mod file_facts;
 pub mod fork;
 pub mod gesture;
@@ -43,7 +42,7 @@ pub use budget::{
 pub use checkpoint::{
     ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
 };
-pub use code::Code;
+pub use code::{Code, Fault};
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
@@ -52,7 +51,6 @@ pub use egress::{
 };
 pub use encoding::{ByEncoding, Encoding, Weights};
 pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
-pub use fault::Fault;
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};

@@ -4,10 +4,8 @@ mod dry_run;
 mod elicitation;
 mod outcome;
 mod past;
-mod repeated;
 mod requirement;
 mod sampling;
-mod task;
 mod view;
 
 use std::sync::Arc;
@@ -30,14 +28,12 @@ pub use elicitation::{
     elicitations_wait_since,
 };
 pub use outcome::{Outcome, Output};
-pub use past::PastDecision;
-pub use repeated::RepeatedCalls;
+pub use past::{PastDecision, RepeatedCalls};
 pub use requirement::{ApprovalRequirement, Consent};
 pub use sampling::{
     Completion, Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole,
     SamplingStage,
 };
-pub use task::CallTask;
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
 
 use super::review::CallReview;
@@ -377,4 +373,20 @@ impl SaidCall {
             args: call.args.clone(),
         }
     }
+}
+
+/// A call that its server runs as a task. The gateway polls the task by its id and never sends the call
+/// again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTask {
+    /// The server's own task id.
+    pub id: String,
+    /// Digest of the server that took the call; a different server of the same name is not polled.
+    pub server: Digest,
+    /// Time that the server keeps the task, in milliseconds from its creation; `None` = not stated, or
+    /// unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// The time at which the session learned of the task.
+    pub since: Timestamp,
 }

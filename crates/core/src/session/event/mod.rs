@@ -2,14 +2,13 @@
 
 mod commit;
 pub(super) mod compaction;
-mod edited_args;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use commit::{Commit, CommitError, SCHEMA, UnfinishedWork};
-pub(super) use edited_args::EditedArgs;
 
 use self::compaction::{CompactedByVendor, CompactionReport, ContextSize};
 use super::call::{
@@ -382,6 +381,16 @@ pub enum Event {
         /// The context that was sent.
         after: ContextSize,
     },
+}
+
+/// Arguments that a person changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedArgs {
+    pub args: Value,
+    /// Digest of what would run with the new arguments.
+    pub digest: Digest,
+    /// Hash of server, tool and new arguments.
+    pub equal: Digest,
 }
 
 impl Event {
