@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures::future::join_all;
 use sepal::domain::{CommitId, SessionId, SessionKey, TenantId};
-use sepal::store::{Access, Appended, NewRecord, Settings, Store};
+use sepal::store::{Access, AppendOutcome, NewRecord, Settings, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -121,7 +121,7 @@ async fn turn(store: Store, key: SessionKey, appends: u64) -> anyhow::Result<Vec
         let begin = Instant::now();
         anyhow::ensure!(matches!(
             live.append(&key, version, record).await,
-            Appended::Ok
+            AppendOutcome::Ok
         ));
         latencies.push(begin.elapsed());
     }

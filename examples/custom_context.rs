@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sepal::context::{
-    Assembled, Context, ContextBuilder, ContextError, ContextFilter, ContextProvider,
-    ContextSession, Filtered, HistoryProvider, Manner, Relevance, SystemPromptProvider,
+    AssembledRequest, Context, ContextBuilder, ContextError, ContextFilter, ContextProvider,
+    ContextSession, FilteredProvider, HistoryProvider, Relevance, RequestOptions,
+    SystemPromptProvider,
 };
 use sepal::domain::{Entry, SessionId, SessionKey, TenantId, Timestamp};
 use sepal::history::Input;
@@ -66,7 +67,7 @@ async fn main() -> anyhow::Result<()> {
         )?)
         .with_context_providers([
             Arc::new(HistoryProvider::new(20)) as Arc<dyn ContextProvider>,
-            Arc::new(Filtered::new(Arc::new(hours), relevant)),
+            Arc::new(FilteredProvider::new(Arc::new(hours), relevant)),
         ])
         .build();
 
@@ -75,13 +76,13 @@ async fn main() -> anyhow::Result<()> {
         println!("{provider} gave nothing: {error}");
     }
     let arranged = gathered.arranged(&session);
-    let manner = Manner {
+    let options = RequestOptions {
         model: "any".to_owned(),
-        ..Manner::default()
+        ..RequestOptions::default()
     };
-    let system = arranged.system(&manner.tools, session.input())?;
+    let system = arranged.system(&options.tools, session.input())?;
     // The newest turn is the question alone.
-    let request = Assembled::new(&system, (arranged.history(), 1), manner);
+    let request = AssembledRequest::new(&system, (arranged.history(), 1), options);
     println!("system: {}", request.system.as_deref().unwrap_or_default());
     for entry in request.entries.iter() {
         println!("{entry:?}");

@@ -12,17 +12,17 @@ use serde_json::{Value, json};
 
 /// A request, reduced to the fields that are used.
 #[derive(Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct CompletionRequest {
     /// The conversation.
-    pub(crate) messages: Vec<Said>,
+    pub(crate) messages: Vec<RequestMessage>,
     /// The tools that the model may call.
     #[serde(default)]
-    pub(crate) tools: Vec<Offered>,
+    pub(crate) tools: Vec<OfferedTool>,
 }
 
 /// A message of a request.
 #[derive(Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct RequestMessage {
     /// The role of the author.
     pub(crate) role: String,
     /// The content of the message.
@@ -32,7 +32,7 @@ pub(crate) struct Said {
 
 /// A tool of a request.
 #[derive(Deserialize)]
-pub(crate) struct Offered {
+pub(crate) struct OfferedTool {
     /// Its definition.
     pub(crate) function: Function,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Function {
     pub(crate) name: String,
 }
 
-impl Asked {
+impl CompletionRequest {
     /// Returns the offered tool whose name ends with `end`.
     pub(crate) fn tool(&self, end: &str) -> Option<&str> {
         let mut names = self.tools.iter().map(|tool| tool.function.name.as_str());

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::completions::{Asked, chunk, events, usage};
+use crate::completions::{CompletionRequest, chunk, events, usage};
 use crate::plan::{Plan, token};
 
 /// Serves until the process is ended; prints its address on standard output.
@@ -42,7 +42,8 @@ async fn answer(body: Bytes) -> Response {
 
 /// Returns the plan in the last user message, and the tool to call, if a call is due.
 fn plan(body: &[u8]) -> Result<(Plan, Option<String>), String> {
-    let asked: Asked = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let asked: CompletionRequest =
+        serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let last = asked.messages.last().ok_or("there is no message")?;
     let said = asked.messages.iter().rev().find(|said| said.role == "user");
     let text = said.and_then(|said| said.content.as_str());

@@ -49,7 +49,7 @@ pub(crate) struct Door {
 }
 
 /// A request for an allowed call, checked except for its body.
-struct Asked {
+struct CheckedRequest {
     call: Call,
     /// The name in the path; empty if there is none.
     name: String,
@@ -57,7 +57,7 @@ struct Asked {
     request: Request<Incoming>,
 }
 
-impl Asked {
+impl CheckedRequest {
     fn read(request: Request<Incoming>, host: Option<&str>) -> Result<Self, Refusal> {
         let headers = request.headers();
         request::check_sender(headers)?;
@@ -89,7 +89,7 @@ impl Asked {
 impl Door {
     /// Carries out a request, if it is allowed.
     pub(crate) async fn carry_out(&self, request: Request<Incoming>) -> Result<Answer, Refusal> {
-        let asked = Asked::read(request, self.host.as_deref())?;
+        let asked = CheckedRequest::read(request, self.host.as_deref())?;
         match asked.call {
             Call::Ping => self.ping().await,
             Call::Health => Ok(self.health().await),
@@ -167,7 +167,7 @@ impl Door {
         Ok(json(StatusCode::OK, &answer::image(&about)))
     }
 
-    async fn create(&self, asked: Asked) -> Result<Answer, Refusal> {
+    async fn create(&self, asked: CheckedRequest) -> Result<Answer, Refusal> {
         let name = asked.query.get("name").and_then(ContainerName::parse);
         let name = name.ok_or_else(|| {
             let remedy = "containers are called `sepal-sb-sbx_<32 hexadecimal digits>`";
@@ -233,7 +233,7 @@ impl Door {
         made.unwrap_or_else(|error| Err(Refusal::Odd(error.to_string())))
     }
 
-    async fn attach(&self, mut asked: Asked) -> Result<Answer, Refusal> {
+    async fn attach(&self, mut asked: CheckedRequest) -> Result<Answer, Refusal> {
         let id = self.own(&asked.name).await?.id;
         let mut question = Question::post(format!("/containers/{id}/attach"));
         for stream in ["stream", "stdin", "stdout", "stderr"] {
@@ -261,7 +261,7 @@ impl Door {
         Ok(told)
     }
 
-    async fn wait(&self, asked: &Asked) -> Result<Answer, Refusal> {
+    async fn wait(&self, asked: &CheckedRequest) -> Result<Answer, Refusal> {
         let condition = asked.query.get("condition").filter(|it| !it.is_empty());
         let condition = condition.unwrap_or("not-running");
         if !["not-running", "next-exit", "removed"].contains(&condition) {
@@ -277,7 +277,7 @@ impl Door {
         Ok(told)
     }
 
-    async fn remove(&self, asked: &Asked) -> Result<Answer, Refusal> {
+    async fn remove(&self, asked: &CheckedRequest) -> Result<Answer, Refusal> {
         let id = self.own(&asked.name).await?.id;
         let force = if asked.query.is_set("force") {
             "1"
@@ -303,7 +303,7 @@ impl Door {
         }
     }
 
-    async fn create_volume(&self, asked: Asked) -> Result<Answer, Refusal> {
+    async fn create_volume(&self, asked: CheckedRequest) -> Result<Answer, Refusal> {
         let body = request::body(asked.request).await?;
         let (name, made) = template::volume(&body, &self.settings)?;
         let question = Question::post("/volumes/create");

@@ -105,19 +105,19 @@ mod tests {
 
     use super::*;
 
-    type Listed = Result<BTreeSet<String>, Refusal>;
+    type ListResult = Result<BTreeSet<String>, Refusal>;
 
     fn quota() -> Arc<Quota> {
         Quota::new("containers", "--max-containers", 3)
     }
 
     /// An engine that has these.
-    fn has(names: &[&str]) -> Ready<Listed> {
+    fn has(names: &[&str]) -> Ready<ListResult> {
         ready(Ok(names.iter().map(|name| (*name).to_owned()).collect()))
     }
 
     /// An engine that must not be asked.
-    fn unasked() -> impl Future<Output = Listed> {
+    fn unasked() -> impl Future<Output = ListResult> {
         poll_fn(|_| panic!("it is known without asking"))
     }
 

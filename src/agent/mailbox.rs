@@ -9,13 +9,13 @@ use tokio::sync::oneshot;
 
 use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
-use super::feed::{Feed, Joined, QueueView};
+use super::feed::{Feed, QueueView, SessionSubscription};
 use crate::domain::{
-    Actor, BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role,
+    Actor, BlobId, CallId, Code, Gesture, MicroUsd, ReachedLimit, Resource, ResourceRef, Role,
     SandboxId, ToolRef, UserId,
 };
-use crate::providers::Wanted;
-use crate::servers::Held;
+use crate::providers::WantedModel;
+use crate::servers::LiveConnection;
 use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
 use crate::store::records::SecretHash;
 use crate::telemetry::instruments;
@@ -35,7 +35,7 @@ pub enum SessionRequest {
         views: Vec<ViewContext>,
     },
     /// Switches to another model. The session resolves the choice to a provider and model.
-    Choose(Wanted),
+    Choose(WantedModel),
     /// A decision whose changed arguments still have to be looked up and validated.
     Decide {
         /// The decision; its `edit` is filled in here.
@@ -138,7 +138,7 @@ impl SessionRequest {
 
 /// The acknowledgement of a command whose changes are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Accepted {
+pub struct Acknowledgement {
     /// `seq` of the first event that the command caused; for a repeat, that of the original; otherwise that
     /// of the head.
     pub seq: u64,
@@ -158,7 +158,10 @@ pub(super) struct ServerQuestion<'a> {
 pub(super) trait ServerDoor: Send + Sync {
     /// Returns the session's connection, opened if necessary, and the time limit for an answer. Refuses if a
     /// rule denies the request.
-    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
+    async fn reach(
+        &self,
+        question: &ServerQuestion<'_>,
+    ) -> Result<(LiveConnection, Duration), Refusal>;
 }
 
 /// The parts of a request to a session's servers: the servers, and the rules and cost that may forbid it.
@@ -177,7 +180,7 @@ pub(super) trait WorkspaceDoor: Send + Sync {
     /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
     async fn is_unused(&self) -> bool;
     /// Returns the server in the session's sandbox, started if necessary.
-    async fn open(&self) -> Result<Held, Refusal>;
+    async fn open(&self) -> Result<LiveConnection, Refusal>;
     /// The size limit of the workspace in bytes.
     fn room(&self) -> u64;
     /// The checkpoints of the workspace.
@@ -186,14 +189,14 @@ pub(super) trait WorkspaceDoor: Send + Sync {
 
 /// A message to the session's task. Large parts are boxed, because a mailbox has room for many messages.
 pub(super) enum Message {
-    Tell {
+    Submit {
         request: Box<SessionRequest>,
         by: UserId,
-        reply: oneshot::Sender<Result<Accepted, Refusal>>,
+        reply: oneshot::Sender<Result<Acknowledgement, Refusal>>,
     },
     Join {
         by: UserId,
-        reply: oneshot::Sender<Result<Joined, Refusal>>,
+        reply: oneshot::Sender<Result<SessionSubscription, Refusal>>,
     },
     /// Asks for access to the files, for the owner to read or change them.
     Files {
@@ -221,13 +224,13 @@ pub(super) enum Message {
     /// Updates from other gateways.
     Updates(Vec<SessionUpdate>),
     /// Updates may have been missed: read the journal, and check which gateway runs the session.
-    Look,
+    Refresh,
     /// The person who began the turn may no longer act, so the turn ends.
     EndTurn,
     /// Another session needs the memory: unload if nobody uses this session.
-    Rest,
+    Evict,
     /// The session is being deleted: stop everything and unload for good.
-    Leave {
+    Delete {
         by: UserId,
         reply: oneshot::Sender<Result<Option<SandboxId>, Refusal>>,
     },
@@ -236,13 +239,17 @@ pub(super) enum Message {
 impl Message {
     pub(super) fn refuse(self, refusal: &Refusal) {
         match self {
-            Self::Tell { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Submit { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Join { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Files { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Queue { reply, .. } => drop(reply.send(Err(refusal.clone()))),
             Self::Tools { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Leave { reply, .. } => drop(reply.send(Err(refusal.clone()))),
-            Self::Outcome { .. } | Self::Updates(_) | Self::Look | Self::EndTurn | Self::Rest => {}
+            Self::Delete { reply, .. } => drop(reply.send(Err(refusal.clone()))),
+            Self::Outcome { .. }
+            | Self::Updates(_)
+            | Self::Refresh
+            | Self::EndTurn
+            | Self::Evict => {}
         }
     }
 }
@@ -265,7 +272,7 @@ pub fn damaged() -> Refusal {
 
 /// The refusal for a reached limit of the installation; says which limit, its value, and what to do. Counts
 /// the refusal in the metrics.
-pub fn limit_reached(of: &Resource, reached: Reached) -> Refusal {
+pub fn limit_reached(of: &Resource, reached: ReachedLimit) -> Refusal {
     instruments().limit_reached(of.name, reached.whose.as_str());
     Refusal::new(Code::TooManyRequests, of.refusal(reached))
 }

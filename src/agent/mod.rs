@@ -25,25 +25,27 @@ pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
 pub use budget::{
-    BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, Unanswered,
+    BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, ProbeError,
 };
-pub use checkpoints::{PlannedChange, UndoPlan, Undone};
+pub use checkpoints::{PlannedChange, UndoPlan, UndoResult};
 pub use effects::context_sources::ContextSources;
 pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
 pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
 pub use feed::{
-    Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
-    Signal, TurnView, UsageState, What,
+    Feed, FeedItem, GoingOn, Notice, OmittedHistory, OthersSession, QueueState,
+    SessionSubscription, SessionView, ShownEvent, Signal, TurnView, UsageState,
 };
-pub use mailbox::{Accepted, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
+pub use mailbox::{
+    Acknowledgement, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached,
+};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
 pub use rules::{
-    Change, Given, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
+    Change, CreatedRule, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,
 };
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
@@ -52,7 +54,7 @@ pub use sessions::attach::Upload;
 pub use sessions::files::changes::WorkspaceHistory;
 pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
-pub use sessions::import::{CarriedFile, Conversation, Imported, Importing};
+pub use sessions::import::{CarriedFile, Conversation, ImportResult, Importing};
 pub use sessions::list::RowError;
 pub use sessions::offers::{
     GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,

@@ -128,7 +128,7 @@ impl AgentApp {
         });
         let telling = async {
             while let Some((server, why)) = tells.recv().await {
-                door.tell(News::Package(&server, why.as_deref())).await;
+                door.report(News::Package(&server, why.as_deref())).await;
             }
         };
         tokio::select! {

@@ -10,7 +10,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use crate::agent::ContextSources;
 use crate::config::{self, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
 use crate::context::sources::{ApiProvider, DatabaseProvider, FileProvider, FileRole, OfTenants};
-use crate::context::{ContextFilter, ContextProvider, Filtered, Relevance, SystemPromptProvider};
+use crate::context::{
+    ContextFilter, ContextProvider, FilteredProvider, Relevance, SystemPromptProvider,
+};
 use crate::domain::TenantId;
 use crate::history::Input;
 use crate::net::{self, Guard};
@@ -108,7 +110,7 @@ fn provider(
         filter = Some(filter.unwrap_or_default().relevance(relevance));
     }
     if let Some(filter) = filter {
-        provider = Arc::new(Filtered::new(provider, filter));
+        provider = Arc::new(FilteredProvider::new(provider, filter));
     }
     if entry.tenants.is_empty() {
         return Ok(provider);

@@ -79,7 +79,7 @@ async fn come(
     let runtime = loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
-        match search.look().await {
+        match search.find().await {
             Ok(runtime) => break runtime,
             Err(lack) => still_missing(&mut place, search, lack, told),
         }
@@ -90,7 +90,7 @@ async fn come(
         return janitor.ok();
     }
     told.servers.place_came();
-    tell(told, &FoundRuntime::on(place.runtime, &place.disk));
+    put_report(told, &FoundRuntime::on(place.runtime, &place.disk));
     tracing::info!("Tools that need a sandbox are on: the container engine has come");
     match janitor {
         Ok(janitor) => Some(janitor),
@@ -112,10 +112,10 @@ fn still_missing(place: &mut FoundRuntime, search: &Search, lack: Error, told: &
     if let Some(problem) = &place.problem {
         search.late.lacks(Arc::clone(problem));
     }
-    tell(told, place);
+    put_report(told, place);
 }
 
-fn tell(told: &LastReport, place: &FoundRuntime) {
+fn put_report(told: &LastReport, place: &FoundRuntime) {
     let (sandbox, check) = doctor::sandbox(place);
     told.system.put_sandbox(sandbox, check);
 }

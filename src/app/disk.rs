@@ -13,7 +13,7 @@ use crate::sandbox::DiskMonitor;
 const RENEWED_EVERY: Duration = Duration::from_secs(10);
 
 /// Shows the state at all doors whenever it changes, until `stop`.
-pub(super) async fn tell(disk: DiskMonitor, system: System, stop: CancellationToken) {
+pub(super) async fn show(disk: DiskMonitor, system: System, stop: CancellationToken) {
     let mut pressure = disk.pressure();
     loop {
         pressure.borrow_and_update();

@@ -253,7 +253,7 @@ fn packages(settings: &Sandbox, bounds: Bounds) -> PackageInstalling {
 impl Search {
     /// Looks once for the engine. The result has the configured limits, and the sandboxes of an earlier
     /// process have been ended.
-    pub(super) async fn look(&self) -> Result<Arc<dyn Runtime>, Error> {
+    pub(super) async fn find(&self) -> Result<Arc<dyn Runtime>, Error> {
         let found = docker(&self.settings, self.names.clone(), &self.disk).await?;
         let found = with_room(found, &self.settings, &self.disk);
         reap(&*found).await;

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 
-use crate::config::Loaded;
+use crate::config::LoadedSettings;
 use crate::domain::{ApiKeyId, Role, User};
 use crate::store::records::TenantStanding;
 use crate::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
@@ -179,7 +179,10 @@ pub(super) enum KeyCommand {
     },
 }
 
-pub(super) async fn run(command: AdminCommand, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(
+    command: AdminCommand,
+    loaded: &LoadedSettings,
+) -> anyhow::Result<ExitCode> {
     let beside = Beside::open(loaded).await?;
     let done = match command {
         AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,

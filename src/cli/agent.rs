@@ -4,9 +4,9 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use crate::app::{AgentApp, Purpose};
-use crate::config::{ApprovalWay, Loaded, Preset};
+use crate::config::{ApprovalWay, LoadedSettings, Preset};
 use crate::domain::SessionKey;
-use crate::gateway::mcp::{Door, Ending, Heard, News, Verdict, shown};
+use crate::gateway::mcp::{Door, DoorReply, Ending, News, Verdict, shown};
 use crate::jobs::Pool;
 use crate::session::{Call, Refusal};
 use crate::telemetry::redact_args;
@@ -65,7 +65,7 @@ impl AgentArgs {
     }
 }
 
-pub(super) async fn run(args: AgentArgs, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: AgentArgs, loaded: &LoadedSettings) -> anyhow::Result<ExitCode> {
     if args.daemon {
         return serve(loaded, Purpose::Daemon).await;
     }
@@ -127,18 +127,18 @@ struct Terminal;
 #[async_trait]
 impl Door for Terminal {
     /// Shows the whole call, regardless of its length, because a terminal scrolls.
-    async fn decide(&self, call: &Call) -> Heard {
+    async fn decide(&self, call: &Call) -> DoorReply {
         if !std::io::stdin().is_terminal() {
-            return Heard::Nobody;
+            return DoorReply::Nobody;
         }
         let asked = format!("{}Let it run? [y/N, or why not] ", shown(call));
         let answer = Pool::new("terminal", 1)
             .run(move || read_line(&asked))
             .await;
         let Ok(Some(answer)) = answer else {
-            return Heard::Nobody;
+            return DoorReply::Nobody;
         };
-        Heard::Verdict(match answer.to_ascii_lowercase().as_str() {
+        DoorReply::Verdict(match answer.to_ascii_lowercase().as_str() {
             "y" | "yes" => Verdict {
                 approved: true,
                 reason: None,
@@ -154,7 +154,7 @@ impl Door for Terminal {
         })
     }
 
-    async fn tell(&self, news: News<'_>) {
+    async fn report(&self, news: News<'_>) {
         match news {
             News::Running(tool, args) => {
                 complain(&format!(">> Execute tool {tool}({})", redact_args(args)));

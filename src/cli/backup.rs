@@ -4,18 +4,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::app;
-use crate::config::Loaded;
-use crate::store::backup::{self, Existing, KeyPlace, Wanted};
+use crate::config::LoadedSettings;
+use crate::store::backup::{self, BackupScope, Existing, KeyPlace};
 
 use super::say;
 
 pub(super) async fn back_up(
-    loaded: &Loaded,
+    loaded: &LoadedSettings,
     settings_file: Option<&Path>,
     file: &Path,
 ) -> anyhow::Result<ExitCode> {
     let settings = app::store_settings(&loaded.settings.store);
-    let wanted = Wanted {
+    let wanted = BackupScope {
         settings: &settings,
         has_own_key: loaded.settings.auth.secret_key.is_some(),
         settings_file,
@@ -36,7 +36,11 @@ pub(super) async fn back_up(
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) async fn restore(loaded: &Loaded, file: &Path, force: bool) -> anyhow::Result<ExitCode> {
+pub(super) async fn restore(
+    loaded: &LoadedSettings,
+    file: &Path,
+    force: bool,
+) -> anyhow::Result<ExitCode> {
     let settings = app::store_settings(&loaded.settings.store);
     let existing = if force {
         Existing::MoveAside

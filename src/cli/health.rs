@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::config::Loaded;
+use crate::config::LoadedSettings;
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 /// Prints the response of `/readyz`; succeeds if the server is ready.
-pub(super) async fn ask(loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn ask(loaded: &LoadedSettings) -> anyhow::Result<ExitCode> {
     let http = &loaded.settings.runtime.transports.http;
     let host = reachable(&http.host);
     let answer = timeout(PATIENCE, readiness(&host, http.port))

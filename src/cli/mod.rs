@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::app::{self, Purpose};
-use crate::config::{self, Flag, Loaded, Log, LogOutput, Preset, Sources};
+use crate::config::{self, Flag, LoadedSettings, Log, LogOutput, Preset, Sources};
 use crate::gateway::Check;
 use crate::store::{Access, Store};
 use crate::telemetry::{Telemetry, redact};
@@ -178,7 +178,7 @@ pub fn run() -> ExitCode {
 
 /// Returns the command with its settings. Without a command, settings that enable standard input and output
 /// but no listener select the agent (docs/agent-mode.md).
-fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
+fn choose(cli: Cli) -> Result<(Command, LoadedSettings), config::Problems> {
     let preset = match &cli.command {
         Some(Command::Agent(args)) => args.preset(),
         Some(_) | None => Preset::Gateway,
@@ -198,7 +198,7 @@ fn choose(cli: Cli) -> Result<(Command, Loaded), config::Problems> {
 
 /// Returns the settings of the log. If an MCP client or a script reads standard output, the log goes to
 /// standard error instead (S0.57).
-fn log_settings(command: &Command, loaded: &Loaded) -> Log {
+fn log_settings(command: &Command, loaded: &LoadedSettings) -> Log {
     let mut log = loaded.settings.runtime.log.clone();
     let needs_stdout = matches!(command, Command::Agent(args) if args.needs_stdout());
     if needs_stdout && log.output == LogOutput::Stdout {
@@ -207,7 +207,7 @@ fn log_settings(command: &Command, loaded: &Loaded) -> Log {
     log
 }
 
-fn load(options: &Options, preset: Preset) -> Result<Loaded, config::Problems> {
+fn load(options: &Options, preset: Preset) -> Result<LoadedSettings, config::Problems> {
     let flags = [
         ("--host", "runtime.transports.http.host", &options.host),
         ("--port", "runtime.transports.http.port", &options.port),
@@ -224,7 +224,7 @@ fn load(options: &Options, preset: Preset) -> Result<Loaded, config::Problems> {
 
 async fn execute(
     command: Command,
-    loaded: &Loaded,
+    loaded: &LoadedSettings,
     settings_file: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
     match command {
@@ -251,7 +251,7 @@ async fn execute(
     }
 }
 
-async fn doctor(loaded: &Loaded) -> ExitCode {
+async fn doctor(loaded: &LoadedSettings) -> ExitCode {
     let checks = app::examine(&loaded.settings).await;
     for check in &checks {
         say(&line(check));
@@ -278,7 +278,7 @@ fn line(check: &Check) -> String {
 }
 
 async fn link(
-    loaded: &Loaded,
+    loaded: &LoadedSettings,
     tenant: Option<String>,
     user: Option<String>,
 ) -> anyhow::Result<ExitCode> {
@@ -302,7 +302,7 @@ struct Beside {
 }
 
 impl Beside {
-    async fn open(loaded: &Loaded) -> anyhow::Result<Self> {
+    async fn open(loaded: &LoadedSettings) -> anyhow::Result<Self> {
         let settings = app::store_settings(&loaded.settings.store);
         let writer = (TaskTracker::new(), CancellationToken::new());
         let store = Store::open(&settings, Access::Beside, &writer.0, writer.1.clone()).await?;
@@ -315,7 +315,7 @@ impl Beside {
     }
 
     /// Returns the address of the running server, or the address it would have if none is running.
-    fn url(&self, loaded: &Loaded) -> String {
+    fn url(&self, loaded: &LoadedSettings) -> String {
         let running = self.store.dir().holder().and_then(|holder| holder.address);
         let port = loaded.settings.runtime.transports.http.port;
         running.unwrap_or_else(|| app::base_url(&loaded.settings, ([127, 0, 0, 1], port).into()))

@@ -8,9 +8,9 @@ use clap::Args;
 use similar::TextDiff;
 
 use super::{Beside, say};
-use crate::config::Loaded;
+use crate::config::LoadedSettings;
 use crate::domain::{SessionId, SessionKey, TenantId};
-use crate::session::{Commit, Difference, Event, Replay, Replayed};
+use crate::session::{Commit, Difference, Event, Replay, ReplayReport};
 use crate::store::LiveStore;
 use crate::tenancy::DEFAULT_TENANT;
 
@@ -35,7 +35,7 @@ pub(super) struct ReplayArgs {
     all: bool,
 }
 
-pub(super) async fn run(args: ReplayArgs, loaded: &Loaded) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: ReplayArgs, loaded: &LoadedSettings) -> anyhow::Result<ExitCode> {
     let beside = Beside::open(loaded).await?;
     let done = match &args.session {
         Some(session) => replay_one(session, &args, &beside).await,
@@ -116,7 +116,7 @@ async fn replay_all(beside: &Beside) -> anyhow::Result<ExitCode> {
     })
 }
 
-fn replayed(commits: &[Commit]) -> Result<Replayed, Difference> {
+fn replayed(commits: &[Commit]) -> Result<ReplayReport, Difference> {
     let mut replay = Replay::default();
     for commit in commits {
         replay.step(commit)?;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::app::{self, App, Purpose};
-use crate::config::{AuthMode, Loaded, Settings};
+use crate::config::{AuthMode, LoadedSettings, Settings};
 use anyhow::bail;
 use secrecy::ExposeSecret as _;
 use tokio::signal::unix::{SignalKind, signal};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::say;
 
-pub(super) async fn serve(loaded: &Loaded, purpose: Purpose) -> anyhow::Result<ExitCode> {
+pub(super) async fn serve(loaded: &LoadedSettings, purpose: Purpose) -> anyhow::Result<ExitCode> {
     for notice in &loaded.notices {
         tracing::warn!("{notice}");
     }

@@ -14,7 +14,7 @@ use super::error::ApiError;
 use crate::config::AuthMode;
 use crate::domain::{Caller, Code, Role, Scope};
 use crate::session::Refusal;
-use crate::tenancy::{self, Authenticated, Credential};
+use crate::tenancy::{self, AuthenticatedCaller, Credential};
 
 /// The header with the CSRF token that a page sends with its cookie on every unsafe method.
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
@@ -29,8 +29,8 @@ const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
 
 /// An authenticated caller, with the CSRF token that their page needs.
 #[derive(Debug, Clone)]
-pub struct Entered {
-    pub authenticated: Authenticated,
+pub struct AuthenticatedPage {
+    pub authenticated: AuthenticatedCaller,
     /// The CSRF token of the cookie; empty if the caller used no cookie.
     pub csrf: String,
 }
@@ -63,7 +63,7 @@ impl TenantAdmin {
     }
 }
 
-impl FromRequestParts<GatewayState> for Entered {
+impl FromRequestParts<GatewayState> for AuthenticatedPage {
     type Rejection = ApiError;
 
     async fn from_request_parts(
@@ -114,7 +114,7 @@ impl FromRequestParts<GatewayState> for Caller {
         parts: &mut Parts,
         state: &GatewayState,
     ) -> Result<Self, Self::Rejection> {
-        let entered = Entered::from_request_parts(parts, state).await?;
+        let entered = AuthenticatedPage::from_request_parts(parts, state).await?;
         Ok(entered.authenticated.caller)
     }
 }
@@ -143,7 +143,7 @@ pub async fn authenticate_handshake(
     state: &GatewayState,
     parts: &Parts,
     token: Option<&str>,
-) -> Result<Authenticated, Refusal> {
+) -> Result<AuthenticatedCaller, Refusal> {
     let peer = state.access.peer(parts);
     if state.auth_mode == AuthMode::None {
         return enter_locally(state, peer)
@@ -164,7 +164,7 @@ pub async fn authenticate_handshake(
 }
 
 /// Returns the owner for `auth.mode none`, which only requests from this machine may use.
-async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<Authenticated, ApiError> {
+async fn enter_locally(state: &GatewayState, peer: Peer) -> Result<AuthenticatedCaller, ApiError> {
     if !peer.is_local {
         let text = "without sign-in (`auth.mode`, SPL_AUTH) only this machine itself is answered, \
                     and no proxy";

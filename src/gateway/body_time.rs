@@ -32,7 +32,7 @@ const BYTES_PER_SECOND: u64 = 1024;
 struct TooSlow;
 
 /// A body with a time limit, which starts when the body is first polled.
-struct Timed {
+struct TimedBody {
     body: Body,
     limit: Duration,
     received: u64,
@@ -52,7 +52,7 @@ pub(super) async fn in_time(
     };
     let is_late = Arc::new(AtomicBool::new(false));
     let timed = |body| {
-        Body::new(Timed {
+        Body::new(TimedBody {
             body,
             limit,
             received: 0,
@@ -75,7 +75,7 @@ pub(super) async fn in_time(
     refused
 }
 
-impl hyper::body::Body for Timed {
+impl hyper::body::Body for TimedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

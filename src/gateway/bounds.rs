@@ -203,7 +203,7 @@ mod tests {
     /// A body.
     #[derive(ToSchema)]
     #[expect(dead_code, reason = "only its description is looked at")]
-    struct Whole {
+    struct BoundedBody {
         #[schema(min_items = 1, max_items = 2)]
         parts: Vec<Part>,
         #[schema(minimum = 1, maximum = 5)]
@@ -213,7 +213,7 @@ mod tests {
     /// A query.
     #[derive(IntoParams)]
     #[expect(dead_code, reason = "only its description is looked at")]
-    struct Asked {
+    struct BoundedQuery {
         #[param(minimum = 1, maximum = 50)]
         limit: Option<usize>,
         #[param(min_length = 1, max_length = 4)]
@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_body_is_held_to_its_description_at_every_depth() {
-        let bounds = Bounds::of_body::<Whole>();
+        let bounds = Bounds::of_body::<BoundedBody>();
         let told = |body| {
             bounds
                 .check(&body)
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_query_is_held_to_its_description() {
-        let bounds = Bounds::of_query::<Asked>();
+        let bounds = Bounds::of_query::<BoundedQuery>();
         let told = |query: &str| {
             let pairs = url::form_urlencoded::parse(query.as_bytes());
             bounds

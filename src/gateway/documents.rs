@@ -73,19 +73,19 @@ struct Inner {
     exports: Arc<Shares>,
     readers: Arc<Semaphore>,
     /// Cached shared sessions. The lock is never held across an await.
-    kept: Mutex<HashMap<SharedSessionId, Kept>>,
+    kept: Mutex<HashMap<SharedSessionId, CachedDocument>>,
 }
 
 /// A cached shared session, with the permits of its readers.
-struct Kept {
-    written: Arc<OnceCell<Arc<Written>>>,
+struct CachedDocument {
+    written: Arc<OnceCell<Arc<DocumentFile>>>,
     readers: Arc<Semaphore>,
     used_at: Instant,
 }
 
 /// A document in its file.
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct DocumentFile {
     pub(super) title: String,
     file: File,
     parts: Vec<Part>,
@@ -147,7 +147,7 @@ impl Documents {
         document: Document,
         form: Form,
         fetch: impl Fn(u64, usize) -> Fetching,
-    ) -> Result<Arc<Written>, ApiError>
+    ) -> Result<Arc<DocumentFile>, ApiError>
     where
         Fetching: Future<Output = Result<TranscriptPart, Refusal>>,
     {
@@ -175,7 +175,7 @@ impl Documents {
         place: Place,
         document: Document,
         form: Form,
-    ) -> Result<Arc<Written>, ApiError> {
+    ) -> Result<Arc<DocumentFile>, ApiError> {
         let dir = self.0.dir.clone();
         let writing = place.run_watched(move |watch| {
             let mut spool = Spool::new(tempfile::tempfile_in(dir)?, watch.clone());
@@ -200,9 +200,9 @@ impl Documents {
         &self,
         id: &SharedSessionId,
         write: impl FnOnce() -> Writing,
-    ) -> Result<(Arc<Written>, Reader), ApiError>
+    ) -> Result<(Arc<DocumentFile>, Reader), ApiError>
     where
-        Writing: Future<Output = Result<Arc<Written>, ApiError>>,
+        Writing: Future<Output = Result<Arc<DocumentFile>, ApiError>>,
     {
         let full = |_| busy("too many people read this at the same time");
         let (cell, readers) = self.kept(id);
@@ -218,11 +218,11 @@ impl Documents {
         Ok((written, reader))
     }
 
-    fn kept(&self, id: &SharedSessionId) -> (Arc<OnceCell<Arc<Written>>>, Arc<Semaphore>) {
+    fn kept(&self, id: &SharedSessionId) -> (Arc<OnceCell<Arc<DocumentFile>>>, Arc<Semaphore>) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         kept.retain(|_, one| one.is_read() || now - one.used_at < KEPT_FOR);
-        let one = kept.entry(id.clone()).or_insert_with(|| Kept {
+        let one = kept.entry(id.clone()).or_insert_with(|| CachedDocument {
             written: Arc::default(),
             readers: Arc::new(Semaphore::new(READERS_OF_LINK)),
             used_at: now,
@@ -236,7 +236,7 @@ impl Documents {
     fn make_room(&self, but: &SharedSessionId) {
         let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let bytes: u64 = kept.values().map(Kept::bytes).sum();
+            let bytes: u64 = kept.values().map(CachedDocument::bytes).sum();
             if kept.len() <= MAX_KEPT && bytes <= MAX_KEPT_BYTES {
                 return;
             }
@@ -259,7 +259,7 @@ impl Documents {
     /// other; a content that cannot be read aborts the response, so the client sees a failed download.
     pub(super) fn send<Fetching>(
         &self,
-        written: Arc<Written>,
+        written: Arc<DocumentFile>,
         reader: Reader,
         content: impl Fn(BlobId) -> Fetching + Send + 'static,
     ) -> Body
@@ -303,7 +303,7 @@ impl Documents {
     }
 }
 
-impl Kept {
+impl CachedDocument {
     fn is_read(&self) -> bool {
         self.readers.available_permits() < READERS_OF_LINK
     }
@@ -367,9 +367,9 @@ impl Spool {
         }
     }
 
-    fn finish(self, title: String) -> io::Result<Written> {
+    fn finish(self, title: String) -> io::Result<DocumentFile> {
         let file = self.file.into_inner().map_err(io::Error::from)?;
-        Ok(Written {
+        Ok(DocumentFile {
             title,
             file,
             parts: self.parts,
@@ -407,7 +407,7 @@ impl Sink for Spool {
 
 /// A document that is being sent to a reader.
 struct Sending {
-    written: Arc<Written>,
+    written: Arc<DocumentFile>,
     _reader: Reader,
     /// The number of parts that were sent.
     part: usize,

@@ -20,7 +20,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::cors::CorsLayer;
 use tracing::Instrument as _;
 
-use super::access::{AccessRules, Addresses, Asked, Crowd};
+use super::access::{AccessRules, Addresses, Crowd, RequestOrigin};
 use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
@@ -91,7 +91,7 @@ async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Ne
     let path = parts.uri.path();
     // A stream is opened by GET, which foreign pages are denied for streams too.
     let is_stream = path.starts_with(SOCKET_PATH) || STREAMS.contains(&path);
-    match rules.check(Asked::of(&parts, is_stream)) {
+    match rules.check(RequestOrigin::of(&parts, is_stream)) {
         Err(refused) if !is_probe => ApiError::from(refused).into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     }

@@ -31,8 +31,8 @@ use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tokio_util::task::TaskTracker;
 
-pub use access::{AccessRules, AddressShare, Addresses, Asked, Crowd, Peer, Refused};
-pub use auth::{Entered, authenticate_handshake};
+pub use access::{AccessError, AccessRules, AddressShare, Addresses, Crowd, Peer, RequestOrigin};
+pub use auth::{AuthenticatedPage, authenticate_handshake};
 pub use documents::Documents;
 pub use error::{ApiError, FieldError};
 pub use guard::{guard, turn_away};

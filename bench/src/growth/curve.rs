@@ -9,7 +9,7 @@ use serde_json::json;
 
 /// The bound of a curve.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Bound {
+pub(crate) enum CurveBound {
     /// The last value is at most this many times the first.
     Times(f64),
     /// The last value is at most this much above the first.
@@ -27,7 +27,7 @@ struct Curve {
     /// The things whose number grows.
     of: &'static str,
     points: Vec<(usize, f64)>,
-    bound: Bound,
+    bound: CurveBound,
 }
 
 /// All curves of a run.
@@ -39,13 +39,13 @@ impl Curve {
     fn verdict(&self) -> Option<(f64, f64)> {
         let (first, last) = (self.points.first()?.1, self.points.last()?.1);
         match self.bound {
-            Bound::Times(most) => Some((last / first, most)),
-            Bound::Above(most) => Some((last - first, most)),
-            Bound::AtMost(most) => {
+            CurveBound::Times(most) => Some((last / first, most)),
+            CurveBound::Above(most) => Some((last - first, most)),
+            CurveBound::AtMost(most) => {
                 let values = self.points.iter().map(|(_, value)| *value);
                 Some((values.fold(f64::MIN, f64::max), most))
             }
-            Bound::None => None,
+            CurveBound::None => None,
         }
     }
 
@@ -60,7 +60,7 @@ impl Curves {
         &mut self,
         (name, of): (&'static str, &'static str),
         points: Vec<(usize, f64)>,
-        bound: Bound,
+        bound: CurveBound,
     ) {
         for (size, value) in &points {
             eprintln!("{name} at {size} {of}: {value:.3}");
@@ -90,9 +90,9 @@ impl Curves {
             match (curve.verdict(), curve.bound) {
                 (Some((is, most)), bound) => {
                     let of = match bound {
-                        Bound::Times(_) => " × the first",
-                        Bound::Above(_) => " above the first",
-                        Bound::AtMost(_) | Bound::None => "",
+                        CurveBound::Times(_) => " × the first",
+                        CurveBound::Above(_) => " above the first",
+                        CurveBound::AtMost(_) | CurveBound::None => "",
                     };
                     let word = if is <= most { "holds" } else { "FAILS" };
                     let _ = writeln!(text, " {is:.2}{of} | {most} | {word} |");
@@ -126,18 +126,18 @@ impl Curves {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bound, Curves};
+    use super::{CurveBound, Curves};
 
     #[test]
     fn a_curve_is_held_against_its_bound() {
         for (bound, last, holds) in [
-            (Bound::Times(1.3), 1.2, true),
-            (Bound::Times(1.3), 1.4, false),
-            (Bound::Above(0.3), 1.2, true),
-            (Bound::Above(0.3), 1.4, false),
-            (Bound::AtMost(5.0), 1.4, false),
-            (Bound::AtMost(7.0), 1.4, true),
-            (Bound::None, 90.0, true),
+            (CurveBound::Times(1.3), 1.2, true),
+            (CurveBound::Times(1.3), 1.4, false),
+            (CurveBound::Above(0.3), 1.2, true),
+            (CurveBound::Above(0.3), 1.4, false),
+            (CurveBound::AtMost(5.0), 1.4, false),
+            (CurveBound::AtMost(7.0), 1.4, true),
+            (CurveBound::None, 90.0, true),
         ] {
             let mut curves = Curves::default();
             let points = vec![(1, 1.0), (2, 6.0), (3, last)];

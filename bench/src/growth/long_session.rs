@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 
-use super::curve::{Bound, Curves};
+use super::curve::{CurveBound, Curves};
 use super::rest::{Rest, median_ms};
 use crate::plan::Plan;
 use crate::process::Program;
@@ -59,13 +59,13 @@ pub(crate) async fn measure(sepal: &Path, longest: usize, curves: &mut Curves) -
         points.collect::<Vec<_>>()
     };
     let cpu = ("CPU per turn (ms)", "messages");
-    curves.take(cpu, curve(|point| point.cpu_ms), Bound::Times(1.3));
+    curves.take(cpu, curve(|point| point.cpu_ms), CurveBound::Times(1.3));
     let join = ("join (ms)", "messages");
-    curves.take(join, curve(|point| point.join_ms), Bound::Times(1.5));
+    curves.take(join, curve(|point| point.join_ms), CurveBound::Times(1.5));
     let page = ("newest page of the transcript (ms)", "messages");
-    curves.take(page, curve(|point| point.page_ms), Bound::Times(1.5));
+    curves.take(page, curve(|point| point.page_ms), CurveBound::Times(1.5));
     let disk = ("disk per message (bytes)", "messages");
-    curves.take(disk, curve(|point| point.bytes), Bound::None);
+    curves.take(disk, curve(|point| point.bytes), CurveBound::None);
     drop(talk);
     history(sepal, curves).await
 }
@@ -127,7 +127,7 @@ async fn history(sepal: &Path, curves: &mut Curves) -> Result<()> {
     let at = [SHORT, SHORT + BETWEEN + SHORT / 2].map(|turns| turns * PER_TURN);
     let points = vec![(at[0] / 2, first), (at[1], later)];
     let figure = ("CPU per turn in short sessions (ms)", "messages");
-    curves.take(figure, points, Bound::Above(0.3));
+    curves.take(figure, points, CurveBound::Above(0.3));
     Ok(())
 }
 

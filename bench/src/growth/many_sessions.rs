@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::curve::{Bound, Curves};
+use super::curve::{CurveBound, Curves};
 use super::rest::{Rest, median_ms};
 use crate::process::Program;
 use crate::subject::{Kind, Subject};
@@ -45,9 +45,9 @@ pub(crate) async fn measure(sepal: &Path, most: usize, curves: &mut Curves) -> R
         medians.push((count, median_ms(times)));
     }
     let figure = ("page of the session list, median (ms)", "sessions");
-    curves.take(figure, medians, Bound::AtMost(20.0));
+    curves.take(figure, medians, CurveBound::AtMost(20.0));
     let figure = ("page of the session list, slowest (ms)", "sessions");
-    curves.take(figure, worst, Bound::AtMost(20.0));
+    curves.take(figure, worst, CurveBound::AtMost(20.0));
     Ok(())
 }
 

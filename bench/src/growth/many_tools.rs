@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::json;
 
-use super::curve::{Bound, Curves};
+use super::curve::{CurveBound, Curves};
 use crate::plan::Plan;
 use crate::process::Program;
 use crate::subject::{Kind, Subject};
@@ -53,6 +53,6 @@ pub(crate) async fn measure(sepal: &Path, curves: &mut Curves) -> Result<()> {
         points.push((count, cpu_s * 1_000.0 / (TALKERS * TURNS) as f64));
     }
     let figure = ("CPU per turn beside tools (ms)", "tools");
-    curves.take(figure, points, Bound::Times(1.3));
+    curves.take(figure, points, CurveBound::Times(1.3));
     Ok(())
 }

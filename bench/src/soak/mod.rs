@@ -39,7 +39,7 @@ use self::check::ledger::Ledger;
 use self::installation::{Installation, Store};
 use self::model::Model;
 use self::phase::Phase;
-use self::watch::{Times, Watched, watch};
+use self::watch::{Times, WatchedGateway, watch};
 use self::world::World;
 
 /// A run of this length has room for a model that becomes silent forever, and for all histories and caches
@@ -97,7 +97,7 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     let mut watched = Vec::new();
     for world in &worlds {
         for gateway in &world.installation.gateways {
-            watched.push(Watched::new(world, gateway).await?);
+            watched.push(WatchedGateway::new(world, gateway).await?);
         }
     }
     let people = TaskTracker::new();

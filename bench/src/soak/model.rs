@@ -23,7 +23,7 @@ use tokio_util::task::TaskTracker;
 use super::check::ledger::Ledger;
 use super::phase::Phase;
 use super::script::{Script, word};
-use crate::completions::{Asked, chunk, events, usage};
+use crate::completions::{CompletionRequest, chunk, events, usage};
 
 /// The vendor.
 pub(crate) struct Model {
@@ -138,7 +138,8 @@ type Pieces = (Vec<Bytes>, Duration);
 
 /// Returns the pieces of the answer, and the gap between two of them.
 fn pieces(body: &[u8], request: u64) -> Result<Pieces, String> {
-    let asked: Asked = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let asked: CompletionRequest =
+        serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let mut rounds = 0;
     let mut script = None;
     for said in asked.messages.iter().rev() {

@@ -23,7 +23,7 @@ const LOOKS: usize = 4;
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A watched gateway.
-pub(crate) struct Watched {
+pub(crate) struct WatchedGateway {
     pub(crate) world: Arc<World>,
     pub(crate) gateway: Arc<Gateway>,
     /// Its vitals before anybody came.
@@ -111,7 +111,11 @@ impl Times {
 }
 
 /// Watches until the end of the run.
-pub(crate) async fn watch(all: &mut [Watched], (phase, ledger): (&Phase, &Ledger), times: Times) {
+pub(crate) async fn watch(
+    all: &mut [WatchedGateway],
+    (phase, ledger): (&Phase, &Ledger),
+    times: Times,
+) {
     let mut lulls = times.lulls().into_iter().peekable();
     let mut next_line = PROGRESS;
     while times.began.elapsed() < times.whole {
@@ -139,7 +143,7 @@ pub(crate) async fn watch(all: &mut [Watched], (phase, ledger): (&Phase, &Ledger
 }
 
 /// Lets all turns end, samples memory, and continues.
-async fn lull(all: &mut [Watched], phase: &Phase, times: Times) {
+async fn lull(all: &mut [WatchedGateway], phase: &Phase, times: Times) {
     phase.set_lull(true);
     let began = Instant::now();
     while phase.busy() > 0 && began.elapsed() < PATIENCE {
@@ -177,7 +181,7 @@ impl Course {
     }
 }
 
-impl Watched {
+impl WatchedGateway {
     /// Records the state of a gateway before anybody comes.
     pub(crate) async fn new(world: &Arc<World>, gateway: &Arc<Gateway>) -> Result<Self> {
         Ok(Self {
@@ -254,7 +258,7 @@ async fn vitals(world: &World, gateway: &Gateway) -> Result<Vitals> {
     Vitals::of(pid, (gateway.metrics, &world.client), records).await
 }
 
-fn line(all: &[Watched], ledger: &Ledger, times: Times) {
+fn line(all: &[WatchedGateway], ledger: &Ledger, times: Times) {
     let counts = ledger.counts();
     let sum = |begins: &str| -> u64 {
         let of = counts.iter().filter(|(name, _)| name.starts_with(begins));

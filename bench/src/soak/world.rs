@@ -8,7 +8,7 @@ use fastrand::Rng;
 use reqwest::Client;
 use tokio_util::task::TaskTracker;
 
-use super::check::archive::Archived;
+use super::check::archive::ArchivedSession;
 use super::check::ledger::{Ledger, Place};
 use super::installation::{Installation, lock};
 use super::phase::Phase;
@@ -22,7 +22,7 @@ pub(crate) struct World {
     /// Connections that nobody reads any more.
     pub(crate) abandoned: TaskTracker,
     /// Ended sessions that are not deleted.
-    kept: Mutex<Vec<Archived>>,
+    kept: Mutex<Vec<ArchivedSession>>,
     /// The sessions of each tenant, which the other tenant must not see.
     known: Mutex<Vec<(usize, String)>>,
     /// The number of answers that were compared with their deltas, and of those with missing deltas.
@@ -67,12 +67,12 @@ impl World {
     }
 
     /// Records an ended session that is not deleted.
-    pub(crate) fn keep(&self, kept: Archived) {
+    pub(crate) fn keep(&self, kept: ArchivedSession) {
         lock(&self.kept).push(kept);
     }
 
     /// Returns all ended sessions that are not deleted.
-    pub(crate) fn all_kept(&self) -> Vec<Archived> {
+    pub(crate) fn all_kept(&self) -> Vec<ArchivedSession> {
         lock(&self.kept).clone()
     }
 

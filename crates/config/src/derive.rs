@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
-use super::value::{Resolved, Values};
+use super::value::{ResolvedValue, Values};
 use super::{Preset, Problem, Source, Sources};
 
 const HOST: &str = "runtime.transports.http.host";
@@ -114,7 +114,7 @@ fn fill_share(values: &mut Values, (key, total, (parts, of)): (&str, &str, (u64,
     if let Some(resolved) = values.get_mut(key)
         && resolved.value.is_null()
     {
-        *resolved = Resolved {
+        *resolved = ResolvedValue {
             value: json!(share),
             source: Source::Derived("default, a part of the total"),
         };
@@ -138,7 +138,7 @@ fn fill_preset(values: &mut Values, preset: Preset) {
         if let Some(resolved) = values.get_mut(key)
             && resolved.source == Source::Default
         {
-            *resolved = Resolved {
+            *resolved = ResolvedValue {
                 value: value.clone(),
                 source: Source::Derived("default of `sepal agent`"),
             };
@@ -151,7 +151,7 @@ fn fill_one(values: &mut Values, key: &'static str, value: &str, source: Source)
     if let Some(resolved) = values.get_mut(key)
         && resolved.value.is_null()
     {
-        *resolved = Resolved {
+        *resolved = ResolvedValue {
             value: json!(value),
             source,
         };

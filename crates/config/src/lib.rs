@@ -29,4 +29,4 @@ pub use settings::{
     ToolSearch, Transports,
 };
 pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
-pub use source::layer::{Loaded, load};
+pub use source::layer::{LoadedSettings, load};

@@ -10,13 +10,13 @@ use super::{Problem, Source, Sources};
 
 /// The checked value of one key. No `Debug`, because it may be a secret.
 #[derive(Clone)]
-pub(super) struct Resolved {
+pub(super) struct ResolvedValue {
     pub(super) value: Value,
     pub(super) source: Source,
 }
 
 /// The checked values by key.
-pub(super) type Values = BTreeMap<&'static str, Resolved>;
+pub(super) type Values = BTreeMap<&'static str, ResolvedValue>;
 
 /// The first of the variables that is set and not empty.
 pub(super) fn variable<'a>(
@@ -36,9 +36,9 @@ pub(super) fn checked(
     raw: &Raw,
     source: &Source,
     problems: &mut Vec<Problem>,
-) -> Option<Resolved> {
+) -> Option<ResolvedValue> {
     match check(definition.kind, raw) {
-        Ok(value) => Some(Resolved {
+        Ok(value) => Some(ResolvedValue {
             value,
             source: source.clone(),
         }),

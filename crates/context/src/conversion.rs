@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::kind::ContextKind;
-use sepal_core::domain::{Attachment, CallId, Entry, Weighed};
+use sepal_core::domain::{Attachment, CallId, CountedEntry, Entry};
 
 /// The metadata of a context, by name. Always has `entry_id` and `timestamp` (S4.12).
 pub type Metadata = Map<String, Value>;
@@ -100,7 +100,7 @@ fn as_json(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the metadata of a part (S4.12-S4.14).
-pub(super) fn metadata(entry: &Weighed, part: Part) -> Metadata {
+pub(super) fn metadata(entry: &CountedEntry, part: Part) -> Metadata {
     let mut metadata = Metadata::new();
     let mut say = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     let stamp = entry.stamp();
@@ -155,7 +155,7 @@ pub(super) fn metadata(entry: &Weighed, part: Part) -> Metadata {
 }
 
 /// Returns an id that is unique in the session: from the `seq` of a message, or the id of a call.
-fn entry_id(entry: &Weighed, part: Part) -> String {
+fn entry_id(entry: &CountedEntry, part: Part) -> String {
     let of_call = |id: &CallId, what: &str| format!("{what}:{id}");
     match (&**entry, part, entry.stamp()) {
         (Entry::User { seq, .. }, _, _) => format!("message:{seq}"),
@@ -177,7 +177,7 @@ fn names(attachments: &[Attachment]) -> Value {
 }
 
 /// Returns the entry reduced to these parts; `None` if there are none. If all parts stay, it is the original.
-pub(super) fn reduced(entry: &Arc<Weighed>, kept: &[Part]) -> Option<Arc<Weighed>> {
+pub(super) fn reduced(entry: &Arc<CountedEntry>, kept: &[Part]) -> Option<Arc<CountedEntry>> {
     let all = parts(entry).count();
     if kept.is_empty() {
         return None;

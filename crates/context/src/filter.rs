@@ -135,12 +135,12 @@ fn relevant(contexts: &[Context], question: &str, most: usize) -> BTreeSet<usize
 }
 
 /// A provider with a filter.
-pub struct Filtered {
+pub struct FilteredProvider {
     provider: Arc<dyn ContextProvider>,
     filter: ContextFilter,
 }
 
-impl Filtered {
+impl FilteredProvider {
     /// Provides the contexts of `provider` that `filter` admits.
     pub fn new(provider: Arc<dyn ContextProvider>, filter: ContextFilter) -> Self {
         Self { provider, filter }
@@ -148,7 +148,7 @@ impl Filtered {
 }
 
 #[async_trait]
-impl ContextProvider for Filtered {
+impl ContextProvider for FilteredProvider {
     fn name(&self) -> &str {
         self.provider.name()
     }

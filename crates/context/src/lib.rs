@@ -1,4 +1,4 @@
-//! Assembles model requests: providers give [`Context`]s, the assembler makes an [`Assembled`] request of
+//! Assembles model requests: providers give [`Context`]s, the assembler makes an [`AssembledRequest`] request of
 //! them, and only an assembled request can be sent.
 
 mod assembler;
@@ -14,10 +14,11 @@ mod system_prompt;
 mod value;
 
 pub use assembler::{
-    Arranged, Assembled, Assembler, ContextBuilder, Gathered, Manner, SystemText, ask,
+    ArrangedContexts, AssembledRequest, Assembler, ContextBuilder, GatheredContexts,
+    RequestOptions, SystemText, ask,
 };
 pub use conversion::Metadata;
-pub use filter::{ContextFilter, Filtered, Relevance};
+pub use filter::{ContextFilter, FilteredProvider, Relevance};
 pub use history::HistoryProvider;
 pub use kind::ContextKind;
 pub use prompts::{PromptWeights, Prompts};

@@ -11,12 +11,12 @@ use sepal_llm::tokens::Counter;
 #[derive(Debug)]
 pub struct Prompts {
     prompt: SystemPrompt,
-    kept: RequestCache<Rendered>,
+    kept: RequestCache<RenderedPrompt>,
 }
 
 /// The prompt for one set of tools.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rendered {
+pub(super) struct RenderedPrompt {
     pub(super) system: Arc<str>,
     weights: Arc<ByEncoding<Arc<PromptWeights>>>,
 }
@@ -30,7 +30,7 @@ pub struct PromptWeights {
     pub tools: Vec<u64>,
 }
 
-impl Rendered {
+impl RenderedPrompt {
     /// Counts its tokens and those of the tools that it was rendered for.
     pub(super) fn weights(&self, tools: &[Tool], counter: Counter) -> Arc<PromptWeights> {
         self.weights.get(counter.encoding(), || {
@@ -58,16 +58,20 @@ impl Prompts {
     }
 
     /// Renders the prompt with these tools and the question.
-    pub(super) fn with(&self, tools: &Arc<[Tool]>, input: &str) -> Result<Rendered, PromptError> {
+    pub(super) fn with(
+        &self,
+        tools: &Arc<[Tool]>,
+        input: &str,
+    ) -> Result<RenderedPrompt, PromptError> {
         if self.prompt.reads_input() {
             return self.render(tools, input);
         }
         self.kept.get(tools, |tools| self.render(tools, input))
     }
 
-    fn render(&self, tools: &[Tool], input: &str) -> Result<Rendered, PromptError> {
+    fn render(&self, tools: &[Tool], input: &str) -> Result<RenderedPrompt, PromptError> {
         let system = self.prompt.render(tools, input)?;
-        Ok(Rendered {
+        Ok(RenderedPrompt {
             system: system.into(),
             weights: Arc::default(),
         })

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::value::Context;
 use sepal_core::domain::{
-    Entry, SessionId, SessionKey, Stamp, TenantId, Timestamp, TurnId, Weighed,
+    CountedEntry, Entry, SessionId, SessionKey, Stamp, TenantId, Timestamp, TurnId,
 };
 use sepal_core::history;
 
@@ -47,7 +47,7 @@ impl ContextError {
 #[derive(Debug, Clone)]
 pub struct ContextSession<'a> {
     key: Cow<'a, SessionKey>,
-    entries: Cow<'a, [Arc<Weighed>]>,
+    entries: Cow<'a, [Arc<CountedEntry>]>,
     turn: TurnId,
     has_files: bool,
 }
@@ -66,7 +66,7 @@ impl ContextSession<'static> {
 
 impl<'a> ContextSession<'a> {
     /// Makes a session with these entries, oldest first, in that turn.
-    pub fn of(key: &'a SessionKey, entries: &'a [Arc<Weighed>], turn: TurnId) -> Self {
+    pub fn of(key: &'a SessionKey, entries: &'a [Arc<CountedEntry>], turn: TurnId) -> Self {
         Self {
             key: Cow::Borrowed(key),
             entries: Cow::Borrowed(entries),
@@ -86,7 +86,7 @@ impl<'a> ContextSession<'a> {
         let entries = self.entries.to_mut();
         let seq = entries.len() as u64 + 1;
         let stamp = Stamp { seq, nth: 0, at };
-        entries.push(Weighed::stamped(entry, Some(stamp)));
+        entries.push(CountedEntry::stamped(entry, Some(stamp)));
     }
 
     /// The session's tenant.
@@ -110,7 +110,7 @@ impl<'a> ContextSession<'a> {
     }
 
     /// Returns the entries, newest first (S4.15).
-    pub fn history(&self) -> impl Iterator<Item = &Arc<Weighed>> {
+    pub fn history(&self) -> impl Iterator<Item = &Arc<CountedEntry>> {
         self.entries.iter().rev()
     }
 
@@ -119,7 +119,7 @@ impl<'a> ContextSession<'a> {
         history::last_input(&self.entries)
     }
 
-    pub(super) fn entries(&self) -> &[Arc<Weighed>] {
+    pub(super) fn entries(&self) -> &[Arc<CountedEntry>] {
         &self.entries
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::conversion::{self, Metadata, Part};
 use super::kind::ContextKind;
 use super::prompts::Prompts;
-use sepal_core::domain::{Entry, Memo, Timestamp, Weighed};
+use sepal_core::domain::{CountedEntry, Entry, Memo, Timestamp};
 
 /// One piece of what a model may read: kind, content and metadata. Cheap to clone. A context from the history
 /// holds the original entry, of which the request is built; its content and metadata are computed when
@@ -30,14 +30,14 @@ pub(super) enum Body {
     /// A system prompt whose placeholders the assembler fills in.
     Template(Arc<Prompts>),
     /// A part of an entry.
-    Entry(Arc<Weighed>, Part),
+    Entry(Arc<CountedEntry>, Part),
 }
 
 /// A text, and its cached entry for requests.
 #[derive(Debug)]
 pub(super) struct Text {
     pub(super) text: Arc<str>,
-    entry: Memo<Arc<Weighed>>,
+    entry: Memo<Arc<CountedEntry>>,
 }
 
 impl Context {
@@ -72,12 +72,12 @@ impl Context {
     }
 
     /// Returns the contexts of an entry, newest first.
-    pub(super) fn of_entry(entry: &Arc<Weighed>) -> impl Iterator<Item = Self> {
+    pub(super) fn of_entry(entry: &Arc<CountedEntry>) -> impl Iterator<Item = Self> {
         let parts = conversion::parts(entry).rev();
         parts.map(|part| Self::of_part(entry, part))
     }
 
-    fn of_part(entry: &Arc<Weighed>, part: Part) -> Self {
+    fn of_part(entry: &Arc<CountedEntry>, part: Part) -> Self {
         Self {
             kind: conversion::kind(entry, part),
             body: Body::Entry(Arc::clone(entry), part),
@@ -168,7 +168,7 @@ impl Serialize for Context {
 
 impl Text {
     /// Returns the entry that a request shows for the text, made once and counted once.
-    pub(super) fn entry(&self, make: impl FnOnce(&str) -> Entry) -> &Arc<Weighed> {
-        self.entry.get(|| Weighed::new(make(&self.text)))
+    pub(super) fn entry(&self, make: impl FnOnce(&str) -> Entry) -> &Arc<CountedEntry> {
+        self.entry.get(|| CountedEntry::new(make(&self.text)))
     }
 }

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use secrecy::SecretString;
 
 use sepal_config::ProviderKind;
-use sepal_core::domain::{Effort, Entry, Native, TokenUsage, Tool, Weighed};
+use sepal_core::domain::{CountedEntry, Effort, Entry, Native, TokenUsage, Tool};
 
 use crate::catalogue::Ability;
 use crate::compaction::{CompactedInput, Compacting, CompactionSetting, Compactor};
@@ -84,7 +84,7 @@ impl Request {
 
 /// The entries of a request, oldest first. Each entry is shared with the session.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Entries(Arc<[Arc<Weighed>]>);
+pub struct Entries(Arc<[Arc<CountedEntry>]>);
 
 impl Entries {
     /// Iterates over all entries.
@@ -93,21 +93,21 @@ impl Entries {
     }
 }
 
-impl From<Vec<Arc<Weighed>>> for Entries {
-    fn from(entries: Vec<Arc<Weighed>>) -> Self {
+impl From<Vec<Arc<CountedEntry>>> for Entries {
+    fn from(entries: Vec<Arc<CountedEntry>>) -> Self {
         Self(entries.into())
     }
 }
 
 impl From<Vec<Entry>> for Entries {
     fn from(entries: Vec<Entry>) -> Self {
-        Self(entries.into_iter().map(Weighed::new).collect())
+        Self(entries.into_iter().map(CountedEntry::new).collect())
     }
 }
 
 impl<const COUNT: usize> From<[Entry; COUNT]> for Entries {
     fn from(entries: [Entry; COUNT]) -> Self {
-        Self(entries.into_iter().map(Weighed::new).collect())
+        Self(entries.into_iter().map(CountedEntry::new).collect())
     }
 }
 

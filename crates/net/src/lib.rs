@@ -16,5 +16,5 @@ pub use egress::{
     AUTHORITY_VARIABLE, AuthorityError, EdgeSecret, Egress, Grant, Grants, HostMask, Proxy, Reach,
     Refusals, Secrets, Witness,
 };
-pub use guard::{Blocked, Guard, blocked};
+pub use guard::{BlockedHost, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};

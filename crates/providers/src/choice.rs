@@ -14,7 +14,7 @@ const MAX_MODEL_BYTES: usize = 256;
 
 /// A requested provider and model; names as they were given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct WantedModel {
     /// The provider's name; aliases are accepted.
     pub provider: Option<String>,
     /// The model's name at the provider.
@@ -42,7 +42,7 @@ impl From<Option<Effort>> for WantedEffort {
     }
 }
 
-impl Wanted {
+impl WantedModel {
     /// Makes a request; empty texts count as absent.
     pub fn new(provider: Option<String>, model: Option<String>) -> Self {
         let said = |text: Option<String>| {
@@ -87,7 +87,7 @@ pub(crate) fn default_of(offers: &[Arc<Offer>], settings: &ModelChoice) -> Model
 /// list is accepted, because lists may be incomplete.
 pub(crate) fn choose(
     offers: &[Arc<Offer>],
-    wanted: &Wanted,
+    wanted: &WantedModel,
     current: &ModelChoice,
 ) -> Result<ModelChoice, Refusal> {
     let choice = choose_model(offers, wanted, current)?;
@@ -101,7 +101,7 @@ pub(crate) fn choose(
 
 fn choose_model(
     offers: &[Arc<Offer>],
-    wanted: &Wanted,
+    wanted: &WantedModel,
     current: &ModelChoice,
 ) -> Result<ModelChoice, Refusal> {
     if let Some(model) = &wanted.model
@@ -205,7 +205,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Wanted, WantedEffort, choose, default_of, vendor_of};
+    use super::{WantedEffort, WantedModel, choose, default_of, vendor_of};
     use crate::{Offer, ProviderSettings, Source};
     use sepal_core::domain::Effort;
     use sepal_core::session::ModelChoice;
@@ -269,7 +269,7 @@ mod tests {
             ),
             (None, WantedEffort::Usual, None),
         ] {
-            let wanted = Wanted::new(None, model.map(str::to_owned)).with_effort(effort);
+            let wanted = WantedModel::new(None, model.map(str::to_owned)).with_effort(effort);
             current = choose(&offers, &wanted, &current).unwrap();
             assert_eq!(current.effort, expected, "{wanted:?}");
         }
@@ -306,7 +306,7 @@ mod tests {
                 "scripted scripted",
             ]);
             let said = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            let wanted = Wanted::new(said(wanted.0), said(wanted.1));
+            let wanted = WantedModel::new(said(wanted.0), said(wanted.1));
             let found = match choose(&offers, &wanted, &choice(current)) {
                 Ok(choice) => shown(&choice),
                 Err(refusal) => format!("! {}", refusal.field.unwrap_or_default()),

@@ -89,7 +89,7 @@ impl Providers {
             llm.model = choice.as_ref().map(|choice| choice.model.as_str()),
             "The model of new sessions was set");
         self.change_defaults(whose, choice);
-        self.tell();
+        self.publish();
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl Providers {
         tracing::info!(scope = %whose.scope, llm.model = model, llm.provider = offer.id(),
             "The first provider that answers serves new sessions");
         self.change_defaults(whose, Some(choice));
-        self.tell();
+        self.publish();
         Ok(true)
     }
 
@@ -130,7 +130,7 @@ impl Providers {
     }
 
     /// Counts a change made here.
-    pub fn tell(&self) {
+    pub fn publish(&self) {
         self.0.changes.send_modify(|count| *count += 1);
     }
 

@@ -7,16 +7,18 @@ use std::sync::{Arc, PoisonError};
 use reqwest::Url;
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::Providers;
 use super::checks::{
     ThresholdChange, check_name, checked_api, checked_compaction, checked_max_outputs,
     checked_models, checked_windows, named,
 };
+use super::error::Error;
 use super::further::{
     Kept, checked_fallback, checked_key, checked_keys, context, kept_key, kept_more_keys, kept_of,
     opened_keys, sealed_keys,
 };
 use super::offer::{Fallback, Offer, ProviderSettings, Source};
-use super::{Providers, Registered};
+use super::registry::{AddedProvider, AddedProviders};
 use sepal_core::domain::{Code, Effort, Scope, Timestamp};
 use sepal_core::session::Refusal;
 use sepal_llm::catalogue::Price;
@@ -72,17 +74,6 @@ pub enum KeyChange {
     Set(SecretString),
 }
 
-/// The reason a provider was not changed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The new values are invalid.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The store cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-}
-
 impl Providers {
     /// Adds or replaces a provider of a scope, from the next model request on. Returns true if it is new.
     pub async fn put(
@@ -101,11 +92,11 @@ impl Providers {
         self.0.records.providers().put(&row).await?;
         let offer = Arc::new(offer);
         let served = Arc::clone(&offer);
-        let kept = Registered { offer: served, row };
+        let kept = AddedProvider { offer: served, row };
         self.change(|added| added.insert((scope.clone(), id.to_owned()), kept));
         tracing::info!(llm.provider = id, %scope, is_new, "Provider `{id}` was saved");
         offer.announce(None);
-        self.tell();
+        self.publish();
         Ok((offer, is_new))
     }
 
@@ -118,7 +109,7 @@ impl Providers {
             return Err(unknown().into());
         }
         tracing::info!(llm.provider = id, %scope, "Provider `{id}` was removed");
-        self.tell();
+        self.publish();
         Ok(())
     }
 
@@ -127,7 +118,7 @@ impl Providers {
     pub async fn reload(&self) -> Result<(), store::Error> {
         let _order = self.0.changing.lock().await;
         let rows = self.0.records.providers().all().await?;
-        let mut fresh = super::Added::new();
+        let mut fresh = AddedProviders::new();
         for row in rows {
             let key = (row.scope.clone(), row.id.clone());
             let same = self
@@ -254,7 +245,7 @@ impl Providers {
         Offer::connect(settings, source, &client, self.0.ways.breaker)
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut super::Added) -> T) {
+    fn change<T>(&self, change: impl FnOnce(&mut AddedProviders) -> T) {
         let mut added = self.0.added.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut added);
     }
@@ -287,7 +278,7 @@ impl Providers {
     }
 
     /// Builds the provider of a row; `None` if a newer release wrote it.
-    fn revive(&self, row: ProviderRow) -> Option<Registered> {
+    fn revive(&self, row: ProviderRow) -> Option<AddedProvider> {
         let Some(kind) = ProviderKind::parse(&row.kind) else {
             tracing::warn!(llm.provider = %row.id, "Provider `{}` is of a kind that this version does not know", row.id);
             return None;
@@ -340,7 +331,7 @@ impl Providers {
         }
         offer.announce(None);
         let offer = Arc::new(offer);
-        Some(Registered { offer, row })
+        Some(AddedProvider { offer, row })
     }
 
     fn open_key(

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
 use super::Offer;
-use sepal_context::{self as context, Assembled, Context, Manner};
+use sepal_context::{self as context, AssembledRequest, Context, RequestOptions};
 use sepal_core::domain::Code;
 use sepal_llm::{self as llm, RetryConfig};
 
@@ -85,12 +85,12 @@ impl Offer {
         if let Some(first) = self.keys().first() {
             first.hasten();
         }
-        let manner = Manner {
+        let options = RequestOptions {
             model: model.to_owned(),
             max_tokens: Some(ANSWER_TOKENS),
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        let request = Assembled::of([Context::user("Say OK.")], manner);
+        let request = AssembledRequest::of([Context::user("Say OK.")], options);
         let once = RetryConfig {
             max_retries: 0,
             ..RetryConfig::default()

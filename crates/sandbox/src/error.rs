@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf, sync::Arc};
 
 use super::DockerProblem;
-use sepal_core::domain::{Fault, Reached, Whose};
+use sepal_core::domain::{Fault, ReachedLimit, ShareLevel};
 
 /// An error of a sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,7 @@ pub enum Error {
     /// The limit of running sandboxes is reached for this user, this tenant or in all, and each of them is in
     /// use.
     #[error("{}; {}", in_use(*.0), more_room(.0.whose))]
-    Full(Reached),
+    Full(ReachedLimit),
     /// The disk is nearly full, so nothing starts that may write to it.
     #[error(
         "the disk has only {} MB left, and nothing that may write starts below {} MB",
@@ -109,28 +109,30 @@ impl Error {
     }
 }
 
-fn in_use(reached: Reached) -> String {
+fn in_use(reached: ReachedLimit) -> String {
     let most = reached.most;
     match reached.whose {
-        Whose::User => format!("all {most} sandboxes that one person may have are in use by you"),
-        Whose::Tenant => {
+        ShareLevel::User => {
+            format!("all {most} sandboxes that one person may have are in use by you")
+        }
+        ShareLevel::Tenant => {
             format!("all {most} sandboxes that one tenant may have are in use by yours")
         }
-        Whose::All => format!("all {most} sandboxes of this gateway are in use"),
+        ShareLevel::All => format!("all {most} sandboxes of this gateway are in use"),
     }
 }
 
-fn more_room(whose: Whose) -> &'static str {
+fn more_room(whose: ShareLevel) -> &'static str {
     match whose {
-        Whose::User => {
+        ShareLevel::User => {
             "try again when one of your calls has ended, or let one person have more of them: \
              `runtime.limits.sandboxes_per_user` (SPL_LIMIT_SANDBOXES_PER_USER)"
         }
-        Whose::Tenant => {
+        ShareLevel::Tenant => {
             "try again when a call has ended, or let one tenant have more of them: \
              `runtime.limits.sandboxes_per_tenant` (SPL_LIMIT_SANDBOXES_PER_TENANT)"
         }
-        Whose::All => {
+        ShareLevel::All => {
             "try again when a call has ended, or let more of them run: `sandbox.max` \
              (SPL_SANDBOX_MAX)"
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::assignment::SandboxAssignment;
 use super::host::SandboxHost;
-use super::{Copied, CopyOrder, CopyWatch, CopyWay, Error};
+use super::{CopyOrder, CopyResult, CopyWatch, CopyWay, Error};
 use sepal_core::domain::{NoCopy, SandboxId, SandboxKind, SessionKey, WorkspaceCopy};
 use sepal_store::records::SandboxRow;
 
@@ -101,10 +101,10 @@ impl SandboxAssignment {
         let _stop = watch.stop_on_drop();
         let copying = tokio::time::timeout(LIMIT, place.runtime.copy_workspace(order));
         match copying.await {
-            Ok(Ok(Copied::Whole(bytes))) => Ok(Some(bytes)),
-            Ok(Ok(Copied::OnWrite)) => Ok(None),
-            Ok(Ok(Copied::Missing)) => Err(NoCopy::Gone),
-            Ok(Ok(Copied::TooLarge)) => Err(NoCopy::TooLarge),
+            Ok(Ok(CopyResult::Whole(bytes))) => Ok(Some(bytes)),
+            Ok(Ok(CopyResult::OnWrite)) => Ok(None),
+            Ok(Ok(CopyResult::Missing)) => Err(NoCopy::Gone),
+            Ok(Ok(CopyResult::TooLarge)) => Err(NoCopy::TooLarge),
             Ok(Err(Error::DiskFull { .. })) => Err(NoCopy::DiskFull),
             Ok(Err(error)) => {
                 tracing::warn!(session.id = %self.session(), ?error, "A workspace is not copied");

@@ -116,7 +116,7 @@ impl SandboxHost {
         }
     }
 
-    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), Left> {
+    async fn try_remove(&self, key: &SessionKey, first: &SandboxId) -> Result<(), CleanupError> {
         let rows = self.records.sandboxes();
         let row = rows.of(key).await?;
         let is_here = row
@@ -133,7 +133,7 @@ impl SandboxHost {
 
 /// The reason that a deleted session left something behind.
 #[derive(Debug, thiserror::Error)]
-enum Left {
+enum CleanupError {
     #[error(transparent)]
     Store(#[from] store::Error),
     #[error(transparent)]

@@ -91,7 +91,7 @@ impl Janitor {
     }
 }
 
-fn tell(what: &str, removed: Result<usize, Problem>) {
+fn log(what: &str, removed: Result<usize, Problem>) {
     match removed {
         Ok(0) => {}
         Ok(removed) => info!(removed, "The janitor removed {what}"),
@@ -112,9 +112,9 @@ struct Round {
 impl Round {
     async fn sweep(&mut self) {
         let ended = self.runtime.tidy().await.map_err(Problem::from);
-        tell("sandboxes without an owner", ended);
+        log("sandboxes without an owner", ended);
         let removed = self.workspaces().await;
-        tell("workspaces without a session", removed);
+        log("workspaces without a session", removed);
     }
 
     /// Removes workspaces without a session, and returns their number.

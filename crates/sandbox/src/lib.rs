@@ -32,12 +32,12 @@ pub use self::docker::{Docker, DockerProblem, DockerSettings};
 pub use self::error::Error;
 pub use self::janitor::Janitor;
 pub use self::peers::Peers;
-pub use self::runtime::copying::{Copied, CopyOrder, CopyWatch, CopyWay};
+pub use self::runtime::copying::{CopyOrder, CopyResult, CopyWatch, CopyWay};
 pub use self::runtime::deferred::DeferredRuntime;
 pub use self::runtime::image::{Image, ImageId};
 pub use self::runtime::launch::{Access, Bounds, Launch, Packages, Program};
 pub use self::runtime::off::Off;
-pub use self::runtime::running::{Ended, Life, Running};
+pub use self::runtime::running::{Life, ProgramEnd, Running};
 pub use self::runtime::{Limits, Network, Runtime};
 pub use self::usage::Using;
 

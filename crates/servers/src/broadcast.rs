@@ -18,11 +18,11 @@ use sepal_store::records::GrantKey;
 impl Servers {
     /// Sends news to the sockets of this gateway. If the server was removed, the connections of open sessions
     /// to it end.
-    pub fn tell(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
+    pub fn publish(&self, tenant: Option<&TenantId>, name: &str, kind: NewsKind) {
         if kind == NewsKind::Removed {
             self.disconnect(tenant, name);
         }
-        self.0.teller.tell(News {
+        self.0.news.publish(News {
             tenant: tenant.cloned(),
             owner: self.owner_of(tenant, name),
             server: name.to_owned(),
@@ -55,7 +55,7 @@ impl Servers {
         self.stale();
         self.0.bell.notify_one();
         self.0.installations.bell.notify_one();
-        self.tell(None, BUNDLED, NewsKind::Added);
+        self.publish(None, BUNDLED, NewsKind::Added);
     }
 
     /// Called when a server's secrets have changed.
@@ -90,7 +90,7 @@ impl Servers {
     /// Sends a change to the other gateways. Not for what each gateway sees for itself: its own file, and the
     /// health of servers that it probes too.
     pub fn pass_on(&self, tenant: Option<&TenantId>, server: &str, change: Change) {
-        self.0.teller.tell_gateways(ServerUpdate {
+        self.0.news.publish_to_gateways(ServerUpdate {
             tenant: tenant.cloned(),
             owner: self.owner_of(tenant, server),
             server: server.to_owned(),
@@ -100,7 +100,7 @@ impl Servers {
 
     /// Subscribes to the updates that have to be sent to the other gateways.
     pub fn updates(&self) -> broadcast::Receiver<ServerUpdate> {
-        self.0.teller.listen_for_gateways()
+        self.0.news.listen_for_gateways()
     }
 
     /// Applies an update from another gateway: the registry is invalidated before the sockets receive the
@@ -124,12 +124,12 @@ impl Servers {
         match change {
             Change::Added => {
                 self.stale();
-                self.tell(tenant, &server, NewsKind::Added);
+                self.publish(tenant, &server, NewsKind::Added);
             }
             Change::Removed => {
                 self.stale();
                 self.0.health.forget(tenant, &server);
-                self.tell(tenant, &server, NewsKind::Removed);
+                self.publish(tenant, &server, NewsKind::Removed);
             }
             Change::Edited => self.stale(),
             Change::Rules => {
@@ -150,22 +150,22 @@ impl Servers {
             }
             Change::Installation(state) => {
                 self.stale();
-                self.tell(tenant, &server, NewsKind::Installation(state));
+                self.publish(tenant, &server, NewsKind::Installation(state));
             }
             Change::Connection(user) => {
-                self.tell(tenant, &server, NewsKind::Connection(user));
+                self.publish(tenant, &server, NewsKind::Connection(user));
             }
             Change::Health(status, error) => {
                 let seen = (status, error.clone());
                 if self.0.health.adopt((tenant, &server), seen, now()) {
-                    self.tell(tenant, &server, NewsKind::Health(status, error));
+                    self.publish(tenant, &server, NewsKind::Health(status, error));
                 }
             }
         }
     }
 
     /// Called when updates from other gateways may have been lost.
-    pub fn look_again(&self) {
+    pub fn refresh(&self) {
         self.stale();
     }
 
@@ -179,7 +179,7 @@ impl Servers {
             Scope::Tenant(tenant) => {
                 self.pass_on(Some(tenant), name, Change::of(news.as_ref()));
                 if let Some(kind) = news {
-                    self.tell(Some(tenant), name, kind);
+                    self.publish(Some(tenant), name, kind);
                 }
             }
             // Changes of the file are announced by its watcher, edits by hand included; each gateway has its
@@ -201,7 +201,7 @@ impl Servers {
         self.0.file.state().connects_ahead
     }
 
-    /// Stores the tools that a server offers now; if they have changed, invalidates the views here and at the
+    /// Stores the tools that a server offers now; if they have changed, invalidates the offerings here and at the
     /// other gateways.
     pub async fn offers(&self, entry: &ServerEntry, tools: &[Tool]) {
         let key = entry.definitions_key(&self.0.place.image());
@@ -226,7 +226,7 @@ impl Servers {
                 let health = Change::Health(status, error.clone());
                 self.pass_on(tenant, &entry.name, health);
             }
-            self.tell(tenant, &entry.name, NewsKind::Health(status, error));
+            self.publish(tenant, &entry.name, NewsKind::Health(status, error));
         }
     }
 
@@ -256,10 +256,10 @@ impl Servers {
     pub fn list_for(&self, name: &str, person: Holder) {
         let (servers, name) = (self.clone(), name.to_owned());
         self.0.opener.tasks.spawn(async move {
-            let Ok(view) = servers.view((&person.tenant, &person.user)).await else {
+            let Ok(offering) = servers.offering((&person.tenant, &person.user)).await else {
                 return;
             };
-            if let Some(server) = view.server(&name) {
+            if let Some(server) = offering.server(&name) {
                 let mut phases = Vec::new();
                 // The health records hold the error.
                 let entry = Arc::clone(&server.entry);

@@ -1,9 +1,11 @@
-//! Manages the MCP servers of the installation and of its tenants: the registry of entries, the view that
-//! each session is offered, and the connections that carry calls.
+//! Manages the MCP servers of the installation and of its tenants: the registry of entries, the tools that
+//! each session is offered, and the connections that carry calls. It never decides whether a call may run.
 //!
-//! Static entries come from the operator's settings, the installation's entries from `mcp-config.json`, and a
-//! tenant's entries from its records. A session sees all enabled entries; each server that it uses runs for
-//! that session alone.
+//! Entries come from the operator's settings, from `mcp-config.json` and from a tenant's records. A session
+//! sees all enabled ones; each server that it uses runs for that session alone.
+//!
+//! Start at [`Servers`]: [`Servers::offering`] is what a session is offered, [`SessionConnection`] its own
+//! connection to one server, and [`Administration`] changes entries.
 
 mod administration;
 mod authorization;
@@ -24,26 +26,19 @@ mod registry;
 mod session_connection;
 mod try_out;
 
-pub use administration::Administration;
-pub use administration::fitness::NewServer;
-pub use administration::report::{Reports, ServerReport, TestReport};
-pub use administration::tools::ToolChange;
-pub use administration::trial::Trials;
+pub use administration::{
+    Administration, NewServer, Reports, ServerReport, TestReport, ToolChange, Trials,
+};
 pub use bundles::{
     BundleFacts, BundleReport, BundleUse, Bundles, Dependencies, NamedPart, WantedValue,
 };
-pub use catalogue::deferred::asked_for;
-pub use catalogue::entry::{BUNDLED, ServerEntry, Source};
-pub use catalogue::rule_sets::{ListedRule, RuleOrigin};
-pub use catalogue::tool_history::{DefinitionDifference, ToolChangeReport};
-pub use catalogue::tool_report::ToolReport;
-pub use catalogue::view::{OwnTools, ToolOffer, View};
-pub use connections::logs::LogLine;
-pub use connections::opening::{Clients, Opened, Phase};
-pub use connections::session_reach::SessionReach;
+pub use catalogue::{
+    BUNDLED, DefinitionDifference, ListedRule, OwnTools, RuleOrigin, ServerEntry, Source,
+    ToolChangeReport, ToolOffer, ToolOffering, ToolReport, asked_for,
+};
+pub use connections::{Clients, LogLine, Opened, Phase, SessionReach};
 pub use error::Error;
-pub use health::health_history::HealthStep;
-pub use health::{Health, Status};
+pub use health::{Health, HealthStep, Status};
 pub use mcp_registry::{
     FilledEntry, Listing, MOST_LISTED, McpRegistry, PublishedServer, Question, RegistryError,
     RegistrySearch, RegistrySettings, Way,
@@ -61,5 +56,5 @@ pub use person_connections::{
     RedirectAddress,
 };
 pub use registry::{Servers, ServersParts};
-pub use session_connection::{Held, SessionConnection};
+pub use session_connection::{LiveConnection, SessionConnection};
 pub use try_out::open_for;

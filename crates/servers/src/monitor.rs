@@ -101,15 +101,15 @@ async fn watch_file(servers: Servers, stop: CancellationToken) {
             let after = servers.0.file.state();
             servers.stale();
             servers.0.bell.notify_one();
-            let tell = |from: &FileState, to: &FileState, kind: &NewsKind| {
+            let publish = |from: &FileState, to: &FileState, kind: &NewsKind| {
                 let new = to
                     .servers
                     .keys()
                     .filter(|name| !from.servers.contains_key(*name));
-                new.for_each(|name| servers.tell(None, name, kind.clone()));
+                new.for_each(|name| servers.publish(None, name, kind.clone()));
             };
-            tell(&before, &after, &NewsKind::Added);
-            tell(&after, &before, &NewsKind::Removed);
+            publish(&before, &after, &NewsKind::Added);
+            publish(&after, &before, &NewsKind::Removed);
             let gone = before.servers.keys();
             for name in gone.filter(|name| !after.servers.contains_key(*name)) {
                 let installations = &servers.0.installations;

@@ -53,7 +53,7 @@ impl News {
 }
 
 /// A change that happened at this gateway and affects every gateway on the same records. Losing one has no
-/// lasting effect: views are read from the records again within seconds.
+/// lasting effect: offerings are read from the records again within seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerUpdate {
     /// The tenant that owns the server or that observed the change; `None` for a server of the installation.
@@ -103,12 +103,12 @@ impl Change {
 }
 
 /// Sends news to the sockets of this gateway, and updates to the other gateways.
-pub(crate) struct Teller {
+pub(crate) struct NewsSender {
     sockets: broadcast::Sender<News>,
     gateways: broadcast::Sender<ServerUpdate>,
 }
 
-impl Default for Teller {
+impl Default for NewsSender {
     fn default() -> Self {
         Self {
             sockets: broadcast::channel(RING).0,
@@ -117,9 +117,9 @@ impl Default for Teller {
     }
 }
 
-impl Teller {
+impl NewsSender {
     /// Sends news to the sockets of this gateway.
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn publish(&self, news: News) {
         // An error means that no socket is connected.
         let _ = self.sockets.send(news);
     }
@@ -129,7 +129,7 @@ impl Teller {
     }
 
     /// Sends an update to the other gateways.
-    pub(crate) fn tell_gateways(&self, told: ServerUpdate) {
+    pub(crate) fn publish_to_gateways(&self, told: ServerUpdate) {
         // An error means that nothing forwards updates to other gateways.
         let _ = self.gateways.send(told);
     }

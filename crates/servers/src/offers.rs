@@ -31,9 +31,9 @@ pub async fn list(
     servers: &Servers,
     whose: (&TenantId, &UserId),
 ) -> Result<Vec<ListedOffer>, store::Error> {
-    let view = servers.view(whose).await?;
+    let offering = servers.offering(whose).await?;
     let mut listed = Vec::new();
-    for entry in view
+    for entry in offering
         .entries()
         .filter(|entry| entry.source != Source::Bundled)
     {

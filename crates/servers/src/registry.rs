@@ -1,4 +1,4 @@
-//! The registry: holds all server entries, builds the view of each tenant, and counts secret epochs.
+//! The registry: holds all server entries, builds the tool offering of each tenant, and counts secret epochs.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
 use super::catalogue::owners::Owners;
-use super::catalogue::view::{Ingredient, Ingredients, View, Views};
+use super::catalogue::tool_offering::{Ingredient, Ingredients, ToolOffering, ToolOfferings};
 use super::connections::logs::Logs;
 use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Opener};
@@ -20,7 +20,7 @@ use super::connections::running::RunningServers;
 use super::health::HealthRecords;
 use super::health::probe_limits::ProbeLimits;
 use super::mcp_registry::McpRegistry;
-use super::news::{News, Teller};
+use super::news::{News, NewsSender};
 use super::permission::withheld_hosts;
 
 use sepal_core::domain::{
@@ -36,10 +36,10 @@ use sepal_store::clock::now;
 use sepal_store::records::McpServerRow;
 use sepal_store::{self as store, Records, Sealer};
 
-/// The most views that are built at the same time: building one compiles the schemas of all its tools.
+/// The most offerings that are built at the same time: building one compiles the schemas of all its tools.
 static VIEWS: LazyLock<Pool> = LazyLock::new(|| Pool::new("lists of tools", 4));
 
-/// The time for which a cached view is used before the records are read again, because other gateways may
+/// The time for which a cached offering is used before the records are read again, because other gateways may
 /// have changed them.
 const VIEW_AGE: Duration = Duration::from_secs(5);
 
@@ -98,11 +98,11 @@ pub(crate) struct Inner {
     retry: RetryConfig,
     published: McpRegistry,
     pub roles: AddingRoles,
-    pub teller: Arc<Teller>,
+    pub news: Arc<NewsSender>,
     /// Sends the tenants whose rules about tools have changed.
     pub rule_changes: broadcast::Sender<TenantId>,
     /// Never held across an await.
-    views: Mutex<Views>,
+    offerings: Mutex<ToolOfferings>,
     /// The owners of servers that belong to one person.
     pub owners: Owners,
     /// The epoch of each server's secrets, by scope and server: it rises with each change.
@@ -121,11 +121,11 @@ impl Servers {
         let logs = Arc::<Logs>::default();
         let (records, place) = (parts.records.clone(), Arc::clone(&parts.place));
         let installations = Arc::new(Installations::new(records, place));
-        let teller = Arc::<Teller>::default();
+        let news = Arc::<NewsSender>::default();
         let grants = Grants {
             records: parts.records.clone(),
             sealer: parts.sealer.clone(),
-            teller: Arc::clone(&teller),
+            news: Arc::clone(&news),
             tasks: tasks.clone(),
         };
         let opener = Opener {
@@ -158,9 +158,9 @@ impl Servers {
             retry: parts.retry,
             published: parts.published,
             roles: parts.roles,
-            teller,
+            news,
             rule_changes: broadcast::channel(RULE_CHANGES).0,
-            views: Mutex::default(),
+            offerings: Mutex::default(),
             owners: Owners::default(),
             epochs: Mutex::default(),
             probe_limits: ProbeLimits::default(),
@@ -171,7 +171,7 @@ impl Servers {
 
     /// Subscribes to the news about servers, for the sockets.
     pub fn news(&self) -> broadcast::Receiver<News> {
-        self.0.teller.listen()
+        self.0.news.listen()
     }
 
     /// The registries of published MCP servers.
@@ -184,78 +184,83 @@ impl Servers {
         self.0.file.state().problems.clone()
     }
 
-    /// Returns the view that a person's sessions are offered now.
-    pub async fn view(
+    /// Returns the offering that a person's sessions are offered now.
+    pub async fn offering(
         &self,
         (tenant, person): (&TenantId, &UserId),
-    ) -> Result<Arc<View>, store::Error> {
-        let view = self.view_for(tenant, None).await?;
-        // Most people own no server, so they share the tenant's view.
-        if !view.ingredients.owners.contains(person) {
-            return Ok(view);
+    ) -> Result<Arc<ToolOffering>, store::Error> {
+        let offering = self.offering_for(tenant, None).await?;
+        // Most people own no server, so they share the tenant's offering.
+        if !offering.ingredients.owners.contains(person) {
+            return Ok(offering);
         }
-        self.view_for(tenant, Some(person)).await
+        self.offering_for(tenant, Some(person)).await
     }
 
-    /// Returns the view that everybody in a tenant is offered; with `person`, the view that also includes
+    /// Returns the offering that everybody in a tenant is offered; with `person`, the view that also includes
     /// that person's own servers.
-    pub async fn view_for(
+    pub async fn offering_for(
         &self,
         tenant: &TenantId,
         person: Option<&UserId>,
-    ) -> Result<Arc<View>, store::Error> {
+    ) -> Result<Arc<ToolOffering>, store::Error> {
         let whose = (tenant.clone(), person.cloned());
         let (known, age) = {
-            let views = self.views();
-            (views.known.get(&whose).cloned(), views.age)
+            let offerings = self.offerings();
+            (offerings.known.get(&whose).cloned(), offerings.age)
         };
-        if let Some((at, view)) = &known
+        if let Some((at, offering)) = &known
             && at.elapsed() < VIEW_AGE
         {
-            return Ok(Arc::clone(view));
+            return Ok(Arc::clone(offering));
         }
         let begun = Instant::now();
         let ingredients = self.ingredients(tenant, person).await?;
-        let view = match known {
-            Some((_, view)) if view.ingredients == ingredients => view,
+        let offering = match known {
+            Some((_, offering)) if offering.ingredients == ingredients => offering,
             Some(_) | None => {
                 let (base, tenant) = (Arc::clone(&self.0.rules), tenant.clone());
-                // Building a view compiles each tool's schema, and servers may have very many tools.
+                // Building an offering compiles each tool's schema, and servers may have very many tools.
                 let made = VIEWS.run(move || {
-                    let view = View::new(ingredients, &base);
-                    view.warn_of_cost(&tenant);
-                    Arc::new(view)
+                    let offering = ToolOffering::new(ingredients, &base);
+                    offering.warn_of_cost(&tenant);
+                    Arc::new(offering)
                 });
                 made.await.map_err(|_| store::Error::NoAnswer)?
             }
         };
-        let mut views = self.views();
-        if views.age == age {
-            views.known.insert(whose, (begun, Arc::clone(&view)));
+        let mut offerings = self.offerings();
+        if offerings.age == age {
+            offerings
+                .known
+                .insert(whose, (begun, Arc::clone(&offering)));
         }
-        Ok(view)
+        Ok(offering)
     }
 
-    /// Returns the view of a session whose tenant's view was not read yet: the bundled tools alone.
-    pub fn bare_view(&self) -> Arc<View> {
+    /// Returns the offering of a session whose tenant's offering was not read yet: the bundled tools alone.
+    pub fn bare_offering(&self) -> Arc<ToolOffering> {
         let ingredients = Ingredients {
             naming: self.0.file.state().naming,
             servers: self.bundled().into_iter().collect(),
             rules: Vec::new(),
             owners: BTreeSet::new(),
         };
-        self.views().bare(ingredients, &self.0.rules)
+        self.offerings().bare(ingredients, &self.0.rules)
     }
 
-    /// Drops all cached views, so that the next request reads everything again.
+    /// Drops all cached offerings, so that the next request reads everything again.
     pub fn stale(&self) {
-        let mut views = self.views();
-        views.known.clear();
-        views.age += 1;
+        let mut offerings = self.offerings();
+        offerings.known.clear();
+        offerings.age += 1;
     }
 
-    fn views(&self) -> MutexGuard<'_, Views> {
-        self.0.views.lock().unwrap_or_else(PoisonError::into_inner)
+    fn offerings(&self) -> MutexGuard<'_, ToolOfferings> {
+        self.0
+            .offerings
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ingredients(

@@ -28,12 +28,12 @@ pub struct SessionConnection {
 }
 
 /// An open connection in use: while this exists, the sandbox does not count as idle.
-pub struct Held {
+pub struct LiveConnection {
     opened: Arc<Opened>,
     _using: Using,
 }
 
-impl Deref for Held {
+impl Deref for LiveConnection {
     type Target = Arc<Opened>;
 
     fn deref(&self) -> &Arc<Opened> {
@@ -65,7 +65,7 @@ impl SessionConnection {
         servers: &Servers,
         (holder, sandbox): (&Holder, &SandboxId),
         reach: Option<&Arc<SessionReach>>,
-    ) -> Result<Held, Failure> {
+    ) -> Result<LiveConnection, Failure> {
         let tenant = &holder.tenant;
         let mut state = self.state.lock().await;
         if let Some((of, opened)) = &state.opened
@@ -74,7 +74,7 @@ impl SessionConnection {
             && !opened.connection.is_closed()
             && let Some(using) = opened.hold()
         {
-            return Ok(Held {
+            return Ok(LiveConnection {
                 opened: Arc::clone(opened),
                 _using: using,
             });
@@ -101,7 +101,7 @@ impl SessionConnection {
                     self.note(&opened);
                     state.opened = Some((entry.clone(), Arc::clone(&opened)));
                     state.failed = None;
-                    return Ok(Held {
+                    return Ok(LiveConnection {
                         opened,
                         _using: using,
                     });
@@ -126,10 +126,10 @@ impl SessionConnection {
     }
 
     /// Returns the connection as in use, if it is open. Starts nothing, and waits for no start.
-    pub fn held(&self) -> Option<Held> {
+    pub fn live(&self) -> Option<LiveConnection> {
         let opened = self.opened()?;
         let using = opened.hold()?;
-        Some(Held {
+        Some(LiveConnection {
             opened,
             _using: using,
         })

@@ -48,7 +48,7 @@ pub enum Error {
     },
     /// A sealed value cannot be opened.
     #[error(transparent)]
-    Sealed(#[from] super::sealed::Unopened),
+    Sealed(#[from] super::sealed::UnsealError),
     /// The data folder, the database or Redis cannot be used because of a setting, the file system, the
     /// server, or tables that are too old.
     #[error("cannot use `{path}`: {reason}")]

@@ -2,7 +2,11 @@
 //! ([`records`]).
 //!
 //! Both are in one SQLite file in a locked data folder or in a PostgreSQL database. If several gateways
-//! share the journals, those are in Redis.
+//! share the journals, those are in Redis. The store keeps what it is given: it never decides what is stored,
+//! and it never reads a commit.
+//!
+//! Start at [`Store::open`]. [`LiveStore`] is the seam to journals, [`Records`] leads to all tables, and
+//! [`live::cluster_bus`] is the line between gateways. Statements for both databases go through `db`.
 
 pub mod backup;
 pub mod clock;
@@ -12,222 +16,13 @@ mod error;
 pub mod live;
 pub mod records;
 pub mod sealed;
-
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
-use secrecy::SecretString;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+mod settings;
+mod store;
 
 pub use data_dir::{DataDir, Holder};
 pub use error::{Error, RedisTrouble};
-pub use live::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
+pub use live::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
 pub use sealed::Sealer;
-
-use db::Db;
-use live::cluster_bus::{ClusterBus, LocalBus};
-use live::{RedisBus, RedisLive, RedisSettings};
-
-/// The settings of the store.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The data folder; created if missing.
-    pub data_dir: PathBuf,
-    /// `sqlite://<file>` or `postgres://…`; without it, `sepal.db` in the data folder.
-    pub database_url: Option<String>,
-    /// True if snapshots are written compressed; both forms can be read.
-    pub compression: bool,
-    /// The address of the Redis that holds the journals: `redis://`, `rediss://` (TLS) or `unix://`. Without
-    /// it, they are in the database.
-    pub redis_url: Option<SecretString>,
-    /// True if a Redis that may lose acknowledged writes is accepted.
-    pub allow_volatile: bool,
-    /// The time for which Redis keeps a finished session after its last commit; `None` = for ever.
-    pub history_ttl: Option<Duration>,
-}
-
-impl Settings {
-    /// Default settings, which keep everything in one folder.
-    pub fn in_folder(data_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            data_dir: data_dir.into(),
-            database_url: None,
-            compression: true,
-            redis_url: None,
-            allow_volatile: false,
-            history_ttl: None,
-        }
-    }
-
-    fn redis(&self) -> Option<RedisSettings> {
-        let url = self.redis_url.clone()?;
-        Some(RedisSettings {
-            url,
-            allow_volatile: self.allow_volatile,
-            history_ttl: self.history_ttl,
-            compression: self.compression,
-        })
-    }
-}
-
-/// The kind of program that opens the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// The server, which takes the lock. Only one can run on a data folder.
-    Serve,
-    /// A command that runs beside the server. It reads journals and changes records, but must not append.
-    Beside,
-}
-
-/// The open store.
-#[derive(Clone)]
-pub struct Store {
-    dir: DataDir,
-    db: Db,
-    live: Arc<dyn LiveStore>,
-    redis: Option<Arc<str>>,
-    cluster_bus: Arc<dyn ClusterBus>,
-}
-
-impl Store {
-    /// Opens the data folder and the database, and starts the writer on `tasks`. After `shutdown` the writer
-    /// writes what is queued and ends, so cancel it last.
-    pub async fn open(
-        settings: &Settings,
-        access: Access,
-        tasks: &TaskTracker,
-        shutdown: CancellationToken,
-    ) -> Result<Self, Error> {
-        let dir = match access {
-            Access::Serve => DataDir::lock(&settings.data_dir)?,
-            Access::Beside => DataDir::open_beside(&settings.data_dir)?,
-        };
-        Self::open_at(dir, settings, access, (tasks, shutdown)).await
-    }
-
-    /// Opens the store as [`Self::open`] does for the server, in a folder that is already locked.
-    pub async fn open_locked(
-        dir: DataDir,
-        settings: &Settings,
-        tasks: &TaskTracker,
-        shutdown: CancellationToken,
-    ) -> Result<Self, Error> {
-        Self::open_at(dir, settings, Access::Serve, (tasks, shutdown)).await
-    }
-
-    async fn open_at(
-        dir: DataDir,
-        settings: &Settings,
-        access: Access,
-        (tasks, shutdown): (&TaskTracker, CancellationToken),
-    ) -> Result<Self, Error> {
-        let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
-        let cluster_bus: Arc<dyn ClusterBus> = match (settings.redis(), access) {
-            (Some(redis), Access::Serve) => {
-                Arc::new(RedisBus::open(&redis, tasks, shutdown.clone())?)
-            }
-            (Some(_), Access::Beside) | (None, _) => Arc::new(LocalBus::new()),
-        };
-        let mut address = None;
-        let live: Arc<dyn LiveStore> = if let Some(redis) = settings.redis() {
-            let live = RedisLive::open(&redis, access, tasks, shutdown).await?;
-            address = Some(live.address().into());
-            Arc::new(live)
-        } else {
-            let how = (access, settings.compression);
-            live::in_database(&db, how, tasks, shutdown).await?
-        };
-        Ok(Self {
-            dir,
-            db,
-            live,
-            redis: address,
-            cluster_bus,
-        })
-    }
-
-    /// Opens a store as a server with default settings would; for tests of other layers.
-    pub async fn open_in(
-        dir: &Path,
-        tasks: &TaskTracker,
-        shutdown: CancellationToken,
-    ) -> Result<Self, Error> {
-        let settings = Settings::in_folder(dir);
-        Self::open(&settings, Access::Serve, tasks, shutdown).await
-    }
-
-    /// Connects to the database server, if the settings name one, and returns its address. Changes nothing
-    /// there.
-    pub async fn try_server(settings: &Settings) -> Result<Option<String>, Error> {
-        db::try_server(settings.database_url.as_deref(), &settings.data_dir).await
-    }
-
-    /// The kind of database, and its location without credentials, for people to read.
-    pub fn database(&self) -> (&'static str, String) {
-        self.db.describe()
-    }
-
-    /// The live store, which holds the journals.
-    pub fn live(&self) -> Arc<dyn LiveStore> {
-        Arc::clone(&self.live)
-    }
-
-    /// The address of the Redis that holds the journals, without user and password; `None` if they are in
-    /// the database.
-    pub fn redis(&self) -> Option<&str> {
-        self.redis.as_deref()
-    }
-
-    /// Joins the other gateways on the same Redis; call it before the first session is used. Returns an
-    /// error if the others have different records or another secret key.
-    pub async fn join(&self, sealer: &Sealer) -> Result<(), Error> {
-        if !self.cluster_bus.is_shared() {
-            return Ok(());
-        }
-        let records = self.records().installation().await?;
-        self.cluster_bus.join(&records, &sealer.key_name()).await
-    }
-
-    /// The bus to the other gateways that share the journals.
-    pub fn cluster_bus(&self) -> Arc<dyn ClusterBus> {
-        Arc::clone(&self.cluster_bus)
-    }
-
-    /// The records: all data that is not part of a journal.
-    pub fn records(&self) -> Records {
-        Records::new(self.db.clone())
-    }
-
-    /// The data folder.
-    pub fn dir(&self) -> &DataDir {
-        &self.dir
-    }
-
-    /// A handle that can only check whether the store answers.
-    pub fn probe(&self) -> Probe {
-        Probe(self.clone())
-    }
-
-    /// Closes the connections of the database; the last one checkpoints SQLite's log. Then releases the
-    /// folder for the next server, even if clones of this store remain (for example in a slow connection),
-    /// because nothing can be written any more.
-    pub async fn close(&self) {
-        self.db.close().await;
-        self.dir.release();
-    }
-}
-
-/// Checks whether a store answers, for doors that need nothing else of it.
-#[derive(Clone)]
-pub struct Probe(Store);
-
-impl Probe {
-    /// Checks that database and journals answer, for `/readyz`. The error names the one that does not.
-    pub async fn ping(&self) -> Result<(), Error> {
-        let (records, journals) = tokio::join!(self.0.db.ping(), self.0.live.ping());
-        records.and(journals)
-    }
-}
+pub use settings::Settings;
+pub use store::{Access, Probe, Store};

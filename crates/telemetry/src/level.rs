@@ -88,9 +88,9 @@ mod tests {
     use sepal_config::LogLevel;
 
     #[derive(Clone, Default)]
-    struct Written(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Written {
+    impl io::Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -118,7 +118,7 @@ mod tests {
 
     /// The entries that are written at the level, out of one of each kind.
     fn written(level: LogLevel) -> Vec<&'static str> {
-        let output = Written::default();
+        let output = LogBuffer::default();
         let writer = output.clone();
         let layer = fmt::layer().with_writer(move || writer.clone());
         let subscriber = tracing_subscriber::registry()

@@ -3,7 +3,7 @@
 
 use secrecy::SecretString;
 
-use super::credential::Revoked;
+use super::credential::Revocation;
 use super::{Error, Tenancy, password, secret};
 use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, User, UserId};
 use sepal_store::records::{ApiKey, NewApiKey, NewUser, TenantStanding};
@@ -74,7 +74,7 @@ impl Administration<'_> {
     pub async fn suspend_tenant(self, tenant: &TenantId) -> Result<(), Error> {
         let tenants = self.0.records().tenants();
         tenants.suspend(tenant, self.0.now()).await?;
-        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        self.0.revoke(Revocation::Tenant(tenant.clone()));
         Ok(())
     }
 
@@ -93,7 +93,7 @@ impl Administration<'_> {
     pub async fn delete_tenant(self, tenant: &TenantId) -> Result<(), Error> {
         let tenants = self.0.records().tenants();
         tenants.give_up(tenant, self.0.now()).await?;
-        self.0.revoke(Revoked::Tenant(tenant.clone()));
+        self.0.revoke(Revocation::Tenant(tenant.clone()));
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Administration<'_> {
         if !self.0.records().users().disable(tenant, user).await? {
             return Err(self.missing_or_last_owner(tenant, user).await?);
         }
-        self.0.revoke(Revoked::User(user.clone()));
+        self.0.revoke(Revocation::User(user.clone()));
         Ok(())
     }
 
@@ -254,7 +254,7 @@ impl Administration<'_> {
             return Err(Error::NotFound("key"));
         }
         self.0
-            .revoke(Revoked::Credential(CredentialId::ApiKey(id.clone())));
+            .revoke(Revocation::Credential(CredentialId::ApiKey(id.clone())));
         Ok(())
     }
 
@@ -276,7 +276,8 @@ impl Administration<'_> {
             return Err(Error::NotFound("user"));
         }
         for id in sign_ins.into_iter().filter(|id| Some(id.as_str()) != kept) {
-            self.0.revoke(Revoked::Credential(CredentialId::SignIn(id)));
+            self.0
+                .revoke(Revocation::Credential(CredentialId::SignIn(id)));
         }
         Ok(())
     }

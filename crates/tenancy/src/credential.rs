@@ -39,13 +39,13 @@ pub enum Credential {
 
 /// An authenticated caller, and their credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Authenticated {
+pub struct AuthenticatedCaller {
     pub caller: Caller,
     /// The credential; for a ticket, the one that it was issued for.
     pub credential: CredentialId,
 }
 
-impl Authenticated {
+impl AuthenticatedCaller {
     /// Combines a caller with the credential.
     pub(super) fn new(caller: Caller, credential: CredentialId) -> Self {
         let caller = Caller {
@@ -58,7 +58,7 @@ impl Authenticated {
 
 /// An access that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Revoked {
+pub enum Revocation {
     /// Every access of this tenant.
     Tenant(TenantId),
     /// Every access of this user.
@@ -67,9 +67,9 @@ pub enum Revoked {
     Credential(CredentialId),
 }
 
-impl Revoked {
+impl Revocation {
     /// Returns true if this access is affected.
-    pub fn concerns(&self, entered: &Authenticated) -> bool {
+    pub fn concerns(&self, entered: &AuthenticatedCaller) -> bool {
         match self {
             Self::Tenant(tenant) => *tenant == entered.caller.tenant.id,
             Self::User(user) => *user == entered.caller.user.id,
@@ -80,7 +80,10 @@ impl Revoked {
 
 impl Tenancy {
     /// Authenticates a credential.
-    pub async fn authenticate(&self, credential: &Credential) -> Result<Authenticated, Error> {
+    pub async fn authenticate(
+        &self,
+        credential: &Credential,
+    ) -> Result<AuthenticatedCaller, Error> {
         let now = self.now();
         let (secret, is_key) = match credential {
             Credential::Cookie(secret) => (secret, false),
@@ -113,7 +116,10 @@ impl Tenancy {
 
     /// Returns the same access with its current rights (at most 2 s old); `NotValid` if it was ended, also by
     /// a command beside the server.
-    pub async fn refresh(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
+    pub async fn refresh(
+        &self,
+        entered: &AuthenticatedCaller,
+    ) -> Result<AuthenticatedCaller, Error> {
         let now = self.now();
         if let Some(known) = self.parts.checked.find(&entered.credential, now) {
             return Ok(known);
@@ -125,7 +131,7 @@ impl Tenancy {
                 Ok(checked)
             }
             Err(Error::NotValid) => {
-                self.revoke(Revoked::Credential(entered.credential.clone()));
+                self.revoke(Revocation::Credential(entered.credential.clone()));
                 Err(Error::NotValid)
             }
             Err(error) => Err(error),
@@ -133,7 +139,7 @@ impl Tenancy {
     }
 
     /// Reads the access from the database.
-    async fn look_up(&self, entered: &Authenticated) -> Result<Authenticated, Error> {
+    async fn look_up(&self, entered: &AuthenticatedCaller) -> Result<AuthenticatedCaller, Error> {
         let tenant = &entered.caller.tenant.id;
         match &entered.credential {
             CredentialId::SignIn(id) => {
@@ -149,7 +155,7 @@ impl Tenancy {
     }
 
     /// Returns true if the access is still valid with exactly the same rights; called before each command.
-    pub async fn check_still_valid(&self, entered: &Authenticated) -> Result<bool, Error> {
+    pub async fn check_still_valid(&self, entered: &AuthenticatedCaller) -> Result<bool, Error> {
         match self.refresh(entered).await {
             Ok(fresh) => Ok(fresh == *entered),
             Err(Error::NotValid) => Ok(false),
@@ -158,7 +164,7 @@ impl Tenancy {
     }
 
     /// Issues a ticket for an authenticated caller: single use, valid for one minute.
-    pub fn issue_ticket(&self, holder: &Authenticated) -> SecretString {
+    pub fn issue_ticket(&self, holder: &AuthenticatedCaller) -> SecretString {
         self.parts.tickets.issue(holder, self.now())
     }
 
@@ -171,13 +177,16 @@ impl Tenancy {
     }
 
     /// Drops cached results and tells the sockets.
-    pub(super) fn revoke(&self, revoked: Revoked) {
+    pub(super) fn revoke(&self, revoked: Revocation) {
         self.parts.checked.forget(&revoked);
         // It is fine if nobody listens.
         let _: Result<usize, broadcast::error::SendError<_>> = self.parts.revoked.send(revoked);
     }
 
-    async fn admit_sign_in(&self, admission: Option<Admission>) -> Result<Authenticated, Error> {
+    async fn admit_sign_in(
+        &self,
+        admission: Option<Admission>,
+    ) -> Result<AuthenticatedCaller, Error> {
         let (admission, now) = (admission.ok_or(Error::NotValid)?, self.now());
         let unused_ms = now.since_ms(admission.used_at);
         if unused_ms >= IDLE_MS || now.since_ms(admission.created_at) >= ABSOLUTE_MS {
@@ -189,10 +198,10 @@ impl Tenancy {
             sign_ins.touch(tenant, &admission.credential, now).await?;
         }
         let credential = CredentialId::SignIn(admission.credential);
-        Ok(Authenticated::new(admission.caller, credential))
+        Ok(AuthenticatedCaller::new(admission.caller, credential))
     }
 
-    async fn admit_key(&self, admission: Option<Admission>) -> Result<Authenticated, Error> {
+    async fn admit_key(&self, admission: Option<Admission>) -> Result<AuthenticatedCaller, Error> {
         let (admission, now) = (admission.ok_or(Error::NotValid)?, self.now());
         let id = ApiKeyId::parse(&admission.credential).ok_or(Error::NotValid)?;
         if now.since_ms(admission.used_at) >= TOUCH_MS {
@@ -200,14 +209,14 @@ impl Tenancy {
             self.records().api_keys().touch(tenant, &id, now).await?;
         }
         let credential = CredentialId::ApiKey(id);
-        Ok(Authenticated::new(admission.caller, credential))
+        Ok(AuthenticatedCaller::new(admission.caller, credential))
     }
 
     async fn admit_local(
         &self,
-        entered: &Authenticated,
+        entered: &AuthenticatedCaller,
         id: &UserId,
-    ) -> Result<Authenticated, Error> {
+    ) -> Result<AuthenticatedCaller, Error> {
         let tenant: &TenantId = &entered.caller.tenant.id;
         let found = self.records().users().find(tenant, id).await?;
         let found = found.filter(UserRecord::may_enter);
@@ -216,38 +225,38 @@ impl Tenancy {
             user,
             ..entered.caller.clone()
         };
-        Ok(Authenticated::new(caller, entered.credential.clone()))
+        Ok(AuthenticatedCaller::new(caller, entered.credential.clone()))
     }
 }
 
 /// Caches results of the database, so that a check per command costs no query.
 #[derive(Default)]
-pub(super) struct Checked {
+pub(super) struct CredentialCache {
     /// Never held across an await.
-    known: Mutex<Known>,
+    known: Mutex<CachedCredentials>,
 }
 
 #[derive(Default)]
-struct Known {
-    entries: HashMap<CredentialId, (Authenticated, Timestamp)>,
+struct CachedCredentials {
+    entries: HashMap<CredentialId, (AuthenticatedCaller, Timestamp)>,
     hashes: HashMap<SecretHash, CredentialId>,
 }
 
-impl Checked {
-    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<Authenticated> {
+impl CredentialCache {
+    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<AuthenticatedCaller> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.find(credential, now)
     }
 
-    fn find_hash(&self, hash: &SecretHash, now: Timestamp) -> Option<Authenticated> {
+    fn find_hash(&self, hash: &SecretHash, now: Timestamp) -> Option<AuthenticatedCaller> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.find(known.hashes.get(hash)?, now)
     }
 
-    fn remember(&self, entered: Authenticated, hash: Option<SecretHash>, now: Timestamp) {
+    fn remember(&self, entered: AuthenticatedCaller, hash: Option<SecretHash>, now: Timestamp) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.entries.len() >= MAX_CHECKED || known.hashes.len() >= MAX_CHECKED {
-            *known = Known::default();
+            *known = CachedCredentials::default();
         }
         if let Some(hash) = hash {
             known.hashes.insert(hash, entered.credential.clone());
@@ -257,7 +266,7 @@ impl Checked {
             .insert(entered.credential.clone(), (entered, now));
     }
 
-    fn forget(&self, revoked: &Revoked) {
+    fn forget(&self, revoked: &Revocation) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known
             .entries
@@ -266,12 +275,12 @@ impl Checked {
 
     /// Drops one user's cached results without ending anything, so that new rights apply at once.
     pub(super) fn forget_user(&self, user: &UserId) {
-        self.forget(&Revoked::User(user.clone()));
+        self.forget(&Revocation::User(user.clone()));
     }
 }
 
-impl Known {
-    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<Authenticated> {
+impl CachedCredentials {
+    fn find(&self, credential: &CredentialId, now: Timestamp) -> Option<AuthenticatedCaller> {
         let (entered, since) = self.entries.get(credential)?;
         // A clock that was set back must not make results fresh again.
         let is_fresh = now >= *since && now.since_ms(*since) < BELIEF_MS;

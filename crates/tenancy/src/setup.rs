@@ -2,7 +2,7 @@
 
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::credential::{ABSOLUTE_MS, Authenticated, IDLE_MS};
+use super::credential::{ABSOLUTE_MS, AuthenticatedCaller, IDLE_MS};
 use super::sign_in::SignedIn;
 use super::{DEFAULT_TENANT, Error, Tenancy, admin, password, secret};
 use sepal_core::domain::{Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
@@ -148,7 +148,7 @@ impl Setup<'_> {
 
     /// Returns the caller in the mode `auth.mode none`: the first owner of the default tenant, created on
     /// demand. Only for requests from this machine, which the gateway has to check.
-    pub async fn anonymous_caller(self) -> Result<Authenticated, Error> {
+    pub async fn anonymous_caller(self) -> Result<AuthenticatedCaller, Error> {
         let tenant = self.default_tenant().await?;
         let users = self.0.records().users();
         let mut owner = users.first_owner(&tenant.id).await?;
@@ -179,7 +179,7 @@ impl Setup<'_> {
             tenant,
             credential: None,
         };
-        Ok(Authenticated::new(caller, credential))
+        Ok(AuthenticatedCaller::new(caller, credential))
     }
 
     /// Removes expired links and sign-ins; for the janitor.

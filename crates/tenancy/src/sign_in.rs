@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use secrecy::SecretString;
 
-use super::credential::{Authenticated, Revoked};
+use super::credential::{AuthenticatedCaller, Revocation};
 use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
 use sepal_core::domain::{Caller, CredentialId, Tenant, TenantId, User};
 use sepal_store::records::{NewWebSession, UserRecord};
@@ -12,7 +12,7 @@ use sepal_store::records::{NewWebSession, UserRecord};
 /// A new sign-in of a browser.
 pub struct SignedIn {
     /// The caller, and their sign-in.
-    pub entered: Authenticated,
+    pub entered: AuthenticatedCaller,
     /// The secret for the cookie; stored nowhere.
     pub secret: SecretString,
     pub csrf: String,
@@ -50,11 +50,11 @@ impl Tenancy {
     }
 
     /// Ends a sign-in and closes its sockets. Keys are revoked, not signed out.
-    pub async fn sign_out(&self, entered: &Authenticated) -> Result<(), Error> {
+    pub async fn sign_out(&self, entered: &AuthenticatedCaller) -> Result<(), Error> {
         if let CredentialId::SignIn(id) = &entered.credential {
             let tenant = &entered.caller.tenant.id;
             self.records().web_sessions().end(tenant, id).await?;
-            self.revoke(Revoked::Credential(entered.credential.clone()));
+            self.revoke(Revocation::Credential(entered.credential.clone()));
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Tenancy {
     /// password.
     pub async fn change_password(
         &self,
-        entered: &Authenticated,
+        entered: &AuthenticatedCaller,
         old: Option<&SecretString>,
         new: &SecretString,
     ) -> Result<(), Error> {
@@ -107,7 +107,7 @@ impl Tenancy {
             return Ok(None);
         }
         Ok(Some(SignedIn {
-            entered: Authenticated::new(
+            entered: AuthenticatedCaller::new(
                 Caller {
                     user,
                     tenant,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use secrecy::SecretString;
 
-use super::credential::Authenticated;
+use super::credential::AuthenticatedCaller;
 use super::secret;
 use sepal_core::domain::{Timestamp, UserId};
 use sepal_store::records::SecretHash;
@@ -25,7 +25,7 @@ pub(super) struct Tickets {
 
 #[derive(Default)]
 struct Open {
-    tickets: HashMap<SecretHash, (Authenticated, Timestamp)>,
+    tickets: HashMap<SecretHash, (AuthenticatedCaller, Timestamp)>,
     /// Oldest first. Used tickets stay until they would have expired.
     of_person: HashMap<UserId, VecDeque<(SecretHash, Timestamp)>>,
     /// The time of the last sweep over all persons.
@@ -51,7 +51,7 @@ impl Open {
 
 impl Tickets {
     /// Issues a ticket for an authenticated caller.
-    pub(super) fn issue(&self, holder: &Authenticated, now: Timestamp) -> SecretString {
+    pub(super) fn issue(&self, holder: &AuthenticatedCaller, now: Timestamp) -> SecretString {
         let ticket = secret::random();
         let hash = secret::hash(&ticket);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +70,11 @@ impl Tickets {
     }
 
     /// Redeems a ticket.
-    pub(super) fn take(&self, ticket: &SecretString, now: Timestamp) -> Option<Authenticated> {
+    pub(super) fn take(
+        &self,
+        ticket: &SecretString,
+        now: Timestamp,
+    ) -> Option<AuthenticatedCaller> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let (holder, since) = open.tickets.remove(&secret::hash(ticket))?;
         (now.since_ms(since) < LIFE_MS).then_some(holder)
@@ -80,12 +84,12 @@ impl Tickets {
 #[cfg(test)]
 mod tests {
     use super::{LIFE_MS, MAX_OF_PERSON, Tickets};
-    use crate::Authenticated;
+    use crate::AuthenticatedCaller;
     use sepal_core::domain::{
         Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId,
     };
 
-    fn holder(person: u128) -> Authenticated {
+    fn holder(person: u128) -> AuthenticatedCaller {
         let tenant = Tenant {
             id: TenantId::from_bits(person),
             name: "acme".into(),
@@ -98,7 +102,7 @@ mod tests {
             role: Role::Viewer,
             installation_admin: false,
         };
-        Authenticated {
+        AuthenticatedCaller {
             caller: Caller {
                 user,
                 tenant,

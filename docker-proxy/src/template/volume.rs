@@ -9,7 +9,7 @@ use crate::{name, refusal::Refusal, settings::Settings};
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
-struct Asked {
+struct VolumeRequest {
     name: String,
     labels: Labels,
     driver_opts: Option<Options>,
@@ -25,7 +25,7 @@ struct Options {
 
 /// Returns the name of the volume, and the request that creates it.
 pub(crate) fn volume(body: &[u8], settings: &Settings) -> Result<(String, Value), Refusal> {
-    let (whole, asked) = read::<Asked>(body)?;
+    let (whole, asked) = read::<VolumeRequest>(body)?;
     let Some(sandbox) = name::sandbox_of_volume(&asked.name) else {
         let remedy = "volumes are called `sepal-ws-sbx_<32 hexadecimal digits>`";
         return Err(Refusal::field("Name", remedy));

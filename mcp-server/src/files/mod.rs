@@ -43,7 +43,7 @@ const MAX_PATH_BYTES: usize = 20 * 1024;
 const MAX_LINKS: usize = 40;
 
 /// Where a path leads.
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedPath {
     /// A path for `root`.
     pub(crate) path: PathBuf,
     /// Whether its last part is where an absolute link leads.
@@ -78,10 +78,10 @@ impl Workspace {
     /// followed here, as the kernel does it for commands: for `root` each of them leads out. It is
     /// `root` that holds the line: where something changes meanwhile, the path that was made here is
     /// refused like any other that leads out.
-    fn resolve(&self, path: &str) -> Result<Resolved, Failure> {
+    fn resolve(&self, path: &str) -> Result<ResolvedPath, Failure> {
         let named = self.named(path)?;
         let resolved = self.without_absolute_links(&named);
-        Ok(resolved.unwrap_or(Resolved {
+        Ok(resolved.unwrap_or(ResolvedPath {
             path: named,
             ends_in_link: false,
         }))
@@ -89,7 +89,7 @@ impl Workspace {
 
     /// The path with every link on it replaced by where it leads. `None` if none of them is absolute,
     /// or if the path leads out or nowhere: then `root` says what is wrong with it.
-    fn without_absolute_links(&self, named: &Path) -> Option<Resolved> {
+    fn without_absolute_links(&self, named: &Path) -> Option<ResolvedPath> {
         let mut left: VecDeque<OsString> = parts(named).collect();
         let mut path = PathBuf::new();
         let (mut links, mut is_absolute, mut ends_in_link) = (0, false, false);
@@ -125,7 +125,7 @@ impl Workspace {
         if path.as_os_str().is_empty() {
             path.push(".");
         }
-        is_absolute.then_some(Resolved { path, ends_in_link })
+        is_absolute.then_some(ResolvedPath { path, ends_in_link })
     }
 
     /// What the model wrote, relative to the workspace. This only tidies.

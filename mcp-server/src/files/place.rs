@@ -47,9 +47,9 @@ pub(crate) struct Part {
 
 /// The file that comes in now; there is one at a time.
 #[derive(Default)]
-pub(crate) struct Incoming(Mutex<Option<Unfinished>>);
+pub(crate) struct Incoming(Mutex<Option<UnfinishedFile>>);
 
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedFile {
     folder: Dir,
     file: File,
     written: u64,
@@ -98,8 +98,8 @@ impl Incoming {
         &self,
         (offset, bytes): (u64, u64),
         data: &[u8],
-        begin: impl FnOnce() -> Result<Unfinished, Failure>,
-    ) -> Result<Option<Unfinished>, NotTaken> {
+        begin: impl FnOnce() -> Result<UnfinishedFile, Failure>,
+    ) -> Result<Option<UnfinishedFile>, NotTaken> {
         let refused = |words: &str| NotTaken::Refused(Failure::new(words));
         let mut incoming = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if offset == 0 {
@@ -125,7 +125,7 @@ impl Incoming {
     }
 }
 
-impl Unfinished {
+impl UnfinishedFile {
     /// An empty file in that folder.
     pub(super) fn begin(folder: Dir) -> io::Result<Self> {
         match folder.remove_file(UNFINISHED) {
@@ -198,7 +198,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedFile {
     /// The file has its name by now, or never gets one.
     fn drop(&mut self) {
         let _ = self.folder.remove_file(UNFINISHED);
@@ -206,8 +206,8 @@ impl Drop for Unfinished {
 }
 
 /// An empty file in the folder of attachments. Whatever has its name goes, and nothing is followed.
-fn begin(root: &Dir) -> io::Result<Unfinished> {
-    Unfinished::begin(folder(root, FOLDER)?)
+fn begin(root: &Dir) -> io::Result<UnfinishedFile> {
+    UnfinishedFile::begin(folder(root, FOLDER)?)
 }
 
 /// The folder of that name, made where there is none; an error where the name is another thing's.

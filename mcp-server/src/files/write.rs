@@ -9,7 +9,7 @@ use std::{
 
 use cap_std::fs::{Dir, Metadata, OpenOptions, Permissions};
 
-use super::{Resolved, Workspace};
+use super::{ResolvedPath, Workspace};
 use crate::{failure::Failure, tools::WriteFile};
 
 /// The most that one call may write.
@@ -48,7 +48,7 @@ pub(super) fn target(workspace: &Workspace, path: &str) -> Result<PathBuf, Failu
 }
 
 /// Writes through a symbolic link as every editor does, as long as it stays in the workspace.
-fn follow(root: &Dir, resolved: Resolved, path: &str) -> Result<PathBuf, Failure> {
+fn follow(root: &Dir, resolved: ResolvedPath, path: &str) -> Result<PathBuf, Failure> {
     let target = resolved.path;
     let failed = |error: io::Error| {
         if error.kind() == io::ErrorKind::NotFound {

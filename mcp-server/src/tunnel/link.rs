@@ -27,7 +27,7 @@ type Input = Box<dyn AsyncRead + Send + Unpin>;
 type Output = Box<dyn AsyncWrite + Send + Unpin>;
 type Socket = Compat<tokio::io::Join<Input, Output>>;
 /// A stream as tokio has them.
-pub(super) type Opened = Compat<Stream>;
+pub(super) type OpenStream = Compat<Stream>;
 
 /// This end of the tunnel.
 pub(super) struct Link {
@@ -105,7 +105,7 @@ impl Link {
 
 impl Opener {
     /// A stream to the gateway, which hears of it with the first byte.
-    pub(super) async fn open(&self) -> io::Result<Opened> {
+    pub(super) async fn open(&self) -> io::Result<OpenStream> {
         let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
         let (asker, answer) = oneshot::channel();
         self.asks.send(asker).await.map_err(|_| gone())?;

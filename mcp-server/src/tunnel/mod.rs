@@ -30,7 +30,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use self::link::{Link, Opened, Opener};
+use self::link::{Link, OpenStream, Opener};
 use crate::{
     Outcome,
     command::{Group, Groups},
@@ -167,7 +167,7 @@ async fn accept(listener: TcpListener, opener: Opener, tasks: TaskTracker) {
     }
 }
 
-async fn bridge(mut connection: TcpStream, mut stream: Opened) -> io::Result<()> {
+async fn bridge(mut connection: TcpStream, mut stream: OpenStream) -> io::Result<()> {
     connection.set_nodelay(true)?;
     copy_bidirectional(&mut connection, &mut stream).await?;
     Ok(())

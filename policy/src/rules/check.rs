@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::compiled::{Compiled, Test};
+use super::compiled::{CompiledRule, Test};
 use super::decide::decide;
 use crate::conditions::{Conditions, is_folder, is_host_pattern};
 use crate::rule::{Approvers, Effect, Example, Network, Rule, Scope};
@@ -38,7 +38,7 @@ pub(super) fn names(rules: &[Rule]) -> Vec<Problem> {
 
 /// Compiles a rule that was already stored. An allow rule that by now matches fewer commands than its example
 /// stays, and decides what it still matches.
-pub(super) fn kept(mut rule: Rule) -> Result<Compiled, Vec<Problem>> {
+pub(super) fn kept(mut rule: Rule) -> Result<CompiledRule, Vec<Problem>> {
     let narrower = |problems: &[Problem]| {
         let is_narrower = |problem| matches!(problem, &Problem::ExampleNotMatched { .. });
         problems.iter().all(is_narrower)
@@ -53,7 +53,7 @@ pub(super) fn kept(mut rule: Rule) -> Result<Compiled, Vec<Problem>> {
 }
 
 /// Compiles a rule, or returns all its problems.
-pub(super) fn rule(rule: Rule) -> Result<Compiled, Vec<Problem>> {
+pub(super) fn rule(rule: Rule) -> Result<CompiledRule, Vec<Problem>> {
     let mut problems: Vec<Problem> = std::iter::once(&rule.when)
         .chain(&rule.except)
         .filter_map(wrong_condition)
@@ -75,7 +75,7 @@ pub(super) fn rule(rule: Rule) -> Result<Compiled, Vec<Problem>> {
         .collect();
     match (when, except) {
         (Ok(when), Ok(except)) if problems.is_empty() => {
-            let compiled = Compiled { rule, when, except };
+            let compiled = CompiledRule { rule, when, except };
             examples(compiled)
         }
         (when, except) => {
@@ -190,7 +190,7 @@ fn has_no_argument(conditions: &Conditions) -> bool {
 }
 
 /// Checks the rule alone on its examples.
-fn examples(compiled: Compiled) -> Result<Compiled, Vec<Problem>> {
+fn examples(compiled: CompiledRule) -> Result<CompiledRule, Vec<Problem>> {
     let rule = &compiled.rule;
     let Some(examples) = &rule.examples else {
         return Ok(compiled);

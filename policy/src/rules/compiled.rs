@@ -80,13 +80,13 @@ impl Test {
 
 /// A rule with its compiled conditions.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(super) struct CompiledRule {
     pub(super) rule: Rule,
     pub(super) when: Test,
     pub(super) except: Vec<Test>,
 }
 
-impl Compiled {
+impl CompiledRule {
     pub(super) fn name(&self) -> RuleName {
         RuleName {
             id: self.rule.id.clone(),

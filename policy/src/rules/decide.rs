@@ -1,7 +1,7 @@
 //! Decides a call by rules: deny first, then ask, then allow; between the last two nearer scopes win.
 
 use super::commands;
-use super::compiled::{Compiled, Unit};
+use super::compiled::{CompiledRule, Unit};
 use crate::because::{Because, Decision, Gap, RuleName};
 use crate::call::Call;
 use crate::conditions::Fit;
@@ -19,16 +19,16 @@ struct Verdict {
 
 /// A live rule that is about the call, and how surely all conditions but the command hold.
 struct Candidate<'a> {
-    compiled: &'a Compiled,
+    compiled: &'a CompiledRule,
     fit: Fit,
 }
 
 /// Decides a call by these rules, which are ordered by id.
 pub(super) fn decide<'a>(
-    rules: impl Iterator<Item = &'a Compiled>,
+    rules: impl Iterator<Item = &'a CompiledRule>,
     call: &'a Call<'a>,
 ) -> Decision {
-    let about: Vec<&Compiled> = rules.filter(|rule| rule.is_about(call)).collect();
+    let about: Vec<&CompiledRule> = rules.filter(|rule| rule.is_about(call)).collect();
     let (live, dead): (Vec<_>, Vec<_>) = about
         .into_iter()
         .partition(|rule| !rule.has_ended(call.now_ms) && !rule.has_drifted(call.definition));
@@ -44,7 +44,7 @@ pub(super) fn decide<'a>(
         .iter()
         .map(|candidate| candidate.compiled)
         .chain(dead.iter().copied());
-    let is_about_commands = looked.any(Compiled::is_about_commands);
+    let is_about_commands = looked.any(CompiledRule::is_about_commands);
     let read = (call.shell.is_some() && is_about_commands).then(|| read(call));
     let court = Court {
         call,
@@ -114,7 +114,7 @@ struct Court<'a> {
     call: &'a Call<'a>,
     candidates: Vec<Candidate<'a>>,
     /// Rules that would be about the call, but have expired or are about another definition.
-    dead: Vec<&'a Compiled>,
+    dead: Vec<&'a CompiledRule>,
 }
 
 impl<'a> Court<'a> {
@@ -190,7 +190,7 @@ impl<'a> Court<'a> {
         } else {
             self.unanswered(unit, unread)
         };
-        let opens = |(rule, _): &(&Compiled, Fit)| rule.opens(self.call, unit);
+        let opens = |(rule, _): &(&CompiledRule, Fit)| rule.opens(self.call, unit);
         let mut approvers: Vec<Approvers> = asking
             .iter()
             .map(|(rule, _)| rule.rule.approvers.clone())
@@ -209,7 +209,7 @@ impl<'a> Court<'a> {
     }
 
     /// Returns the rules with this effect that fit, at least possibly.
-    fn fitting(&self, effect: Effect, unit: Unit<'_>) -> Vec<(&'a Compiled, Fit)> {
+    fn fitting(&self, effect: Effect, unit: Unit<'_>) -> Vec<(&'a CompiledRule, Fit)> {
         let candidates = self.candidates.iter();
         candidates
             .filter(|candidate| candidate.compiled.rule.effect == effect)
@@ -227,7 +227,7 @@ impl<'a> Court<'a> {
             let fit = || rule.fit(rule.when.fit_of_call(self.call), self.call, unit);
             rule.rule.effect == Effect::Allow && fit() == Fit::Yes
         });
-        let mut once_allowed: Vec<&&Compiled> = once_allowed.collect();
+        let mut once_allowed: Vec<&&CompiledRule> = once_allowed.collect();
         once_allowed.sort_by_key(|rule| rule.has_ended(self.call.now_ms));
         match (once_allowed.first(), unread) {
             (Some(rule), _) if rule.has_ended(self.call.now_ms) => {
@@ -261,6 +261,6 @@ impl<'a> Court<'a> {
     }
 }
 
-fn names<'a>(rules: impl Iterator<Item = &'a (&'a Compiled, Fit)>) -> Vec<RuleName> {
+fn names<'a>(rules: impl Iterator<Item = &'a (&'a CompiledRule, Fit)>) -> Vec<RuleName> {
     rules.map(|(rule, _)| rule.name()).collect()
 }

@@ -7,7 +7,7 @@ mod decide;
 
 use std::sync::Arc;
 
-use self::compiled::Compiled;
+use self::compiled::CompiledRule;
 use crate::because::Decision;
 use crate::call::Call;
 use crate::rule::{Effect, Rule};
@@ -16,7 +16,7 @@ pub use self::check::Problem;
 
 /// Rules that decide together. Cloning is cheap; their order does not matter.
 #[derive(Debug, Clone, Default)]
-pub struct Rules(Arc<[Arc<Compiled>]>);
+pub struct Rules(Arc<[Arc<CompiledRule>]>);
 
 impl Rules {
     /// Checks and compiles rules, including their examples.
@@ -66,7 +66,7 @@ impl Rules {
         Self::sorted(all.cloned().collect())
     }
 
-    fn sorted(mut compiled: Vec<Arc<Compiled>>) -> Self {
+    fn sorted(mut compiled: Vec<Arc<CompiledRule>>) -> Self {
         compiled.sort_by(|a, b| a.rule.id.cmp(&b.rule.id));
         Self(compiled.into())
     }

@@ -4,7 +4,9 @@ mod contents;
 mod intake;
 mod reader;
 
-pub(in crate::agent) use reader::{Placed, Reader, Sight, file_name, is_file_name, placed};
+pub(in crate::agent) use reader::{
+    AttachmentPaths, Reader, Sight, file_name, is_file_name, placed,
+};
 
 use std::collections::HashMap;
 use std::fmt;
@@ -56,7 +58,7 @@ pub struct AttachmentLimits {
 
 /// A file or picture that an MCP server returned.
 #[derive(Debug)]
-pub(in crate::agent) struct Given {
+pub(in crate::agent) struct ReturnedFile {
     /// The file name; may be empty.
     pub(in crate::agent) name: String,
     /// True if the server sent it as an image.
@@ -147,7 +149,7 @@ impl Attachments {
     pub(in crate::agent) async fn keep_of_server(
         &self,
         key: &SessionKey,
-        given: Given,
+        given: ReturnedFile,
     ) -> Result<Attachment, Refusal> {
         if given.is_image && !intake::is_image(&given.bytes) {
             let text = "its bytes are no image of a kind that is known here";
@@ -166,8 +168,8 @@ impl Attachments {
         &self,
         tenant: &TenantId,
         (name, bytes, counted): (&str, Vec<u8>, Option<Share>),
-        take_in: fn(&str, Vec<u8>) -> Result<intake::Prepared, intake::Unfit>,
-    ) -> Result<intake::Prepared, Refusal> {
+        take_in: fn(&str, Vec<u8>) -> Result<intake::PreparedAttachment, intake::AttachmentError>,
+    ) -> Result<intake::PreparedAttachment, Refusal> {
         let turn = self.turn(tenant).acquire_owned().await;
         let turn = turn.map_err(|_| super::mailbox::stopping())?;
         let name = name.to_owned();
@@ -195,11 +197,13 @@ impl Attachments {
         prepared.map_err(|unfit| {
             tracing::debug!(?unfit, "A file is refused");
             let code = match unfit {
-                intake::Unfit::TooManyPixels(_) | intake::Unfit::TooLong => Code::TooLarge,
-                intake::Unfit::Empty
-                | intake::Unfit::Kind
-                | intake::Unfit::Unreadable(_)
-                | intake::Unfit::Unwritable(_) => Code::InvalidArguments,
+                intake::AttachmentError::TooManyPixels(_) | intake::AttachmentError::TooLong => {
+                    Code::TooLarge
+                }
+                intake::AttachmentError::Empty
+                | intake::AttachmentError::Kind
+                | intake::AttachmentError::Unreadable(_)
+                | intake::AttachmentError::Unwritable(_) => Code::InvalidArguments,
             };
             Refusal::of_field(code, "file", unfit.to_string())
         })

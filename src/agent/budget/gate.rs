@@ -16,7 +16,7 @@ use crate::domain::{BudgetStanding, Code, Grant, MicroUsd, Need};
 use crate::llm::ModelEvent;
 use crate::llm::catalogue::Model;
 use crate::session::Refusal;
-use crate::store::records::{Payer, Reserved};
+use crate::store::records::{Payer, ReservationOutcome};
 
 /// The time for which a request waits for budget that other requests have reserved.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const AGAIN: Duration = Duration::from_millis(200);
 
 /// The reason a request is stopped.
-pub(in crate::agent) type Stopped = Refusal;
+pub(in crate::agent) type GateRefusal = Refusal;
 
 /// Warns people that a budget is about to run out.
 pub(in crate::agent) type Warn<'a> = &'a (dyn Fn(String) + Send + Sync);
@@ -62,7 +62,7 @@ impl Gate {
         (model, input_tokens): (Arc<Model>, u64),
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<Option<BudgetStanding>, Stopped> {
+    ) -> Result<Option<BudgetStanding>, GateRefusal> {
         let name = model.id.clone();
         let gauge = Gauge::new(model, self.budgets.charge(), input_tokens, earlier);
         let Some(gauge) = gauge else {
@@ -101,7 +101,7 @@ impl Gate {
         model: &str,
         earlier: MicroUsd,
         warn: Warn<'_>,
-    ) -> Result<Option<BudgetStanding>, Stopped> {
+    ) -> Result<Option<BudgetStanding>, GateRefusal> {
         *self.gauge() = None;
         let need = Need {
             least: earlier,
@@ -132,7 +132,11 @@ impl Gate {
         Some(Ceiling { tokens, standing })
     }
 
-    async fn reserve(&self, need: Need, warn: Warn<'_>) -> Result<Reserved, crate::store::Error> {
+    async fn reserve(
+        &self,
+        need: Need,
+        warn: Warn<'_>,
+    ) -> Result<ReservationOutcome, crate::store::Error> {
         let step = self.budgets.reserve(&self.payer, need).await?;
         for standing in &step.warnings {
             warn(warning(standing));
@@ -188,7 +192,7 @@ impl Gate {
         &self,
         answer: impl Future<Output = T>,
         warn: Warn<'_>,
-    ) -> Result<T, Stopped> {
+    ) -> Result<T, GateRefusal> {
         tokio::select! {
             biased;
             answer = answer => Ok(answer),
@@ -197,7 +201,7 @@ impl Gate {
     }
 
     /// Reserves more when needed and renews the lease, until the request has to stop.
-    async fn watch(&self, warn: Warn<'_>) -> Stopped {
+    async fn watch(&self, warn: Warn<'_>) -> GateRefusal {
         let mut pause = RENEW;
         loop {
             tokio::select! {
@@ -248,7 +252,7 @@ impl Drop for Gate {
 }
 
 /// The refusal when the store is down: no model is asked whose cost cannot be counted.
-fn away(error: &crate::store::Error) -> Stopped {
+fn away(error: &crate::store::Error) -> GateRefusal {
     tracing::warn!(?error, "A model request cannot reserve what it may cost");
     Refusal::new(
         Code::StoreUnavailable,

@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 pub use access::{BudgetChange, BudgetError, BudgetView, BudgetWhose};
 pub(in crate::agent) use ceiling::Ceiling;
 pub(in crate::agent) use gate::{Gate, Warn};
-pub(in crate::agent) use paced::Paced;
-pub use probing::{Probe, Unanswered};
+pub(in crate::agent) use paced::PacedProvider;
+pub use probing::{Probe, ProbeError};
 
 use crate::domain::{Budget, BudgetLevel, MicroUsd, Need, TenantId, Timestamp};
 use crate::store::clock::now;
-use crate::store::records::{Payer, Reserved};
+use crate::store::records::{Payer, ReservationOutcome};
 use crate::store::{Error, Records};
 
 /// The time for which a reservation lasts without a renewal.
@@ -35,7 +35,7 @@ const RENEW: Duration = Duration::from_secs(15);
 /// stored.
 const GRACE_MS: i64 = 10_000;
 /// The interval at which the set budgets are looked up, because another gateway may have set the first one.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const REFRESH_EVERY: Duration = Duration::from_secs(10);
 /// The most concurrent reservations of one gateway: they wait for each other anyway, and must not take every
 /// database connection.
 const STEPS: usize = 4;
@@ -94,14 +94,14 @@ impl Budgets {
             steps: Semaphore::new(STEPS),
             returns,
         }));
-        budgets.look().await?;
+        budgets.refresh().await?;
         let keeping = budgets.clone().keep(returned, stop);
         Ok((budgets, keeping))
     }
 
     /// Returns reservations as they come in, and looks up regularly which tenants have a budget set.
     async fn keep(self, mut returned: mpsc::UnboundedReceiver<Return>, stop: CancellationToken) {
-        let mut looks = tokio::time::interval(LOOK_EVERY);
+        let mut ticks = tokio::time::interval(REFRESH_EVERY);
         loop {
             tokio::select! {
                 biased;
@@ -110,7 +110,7 @@ impl Budgets {
                     None => return,
                 },
                 () = stop.cancelled() => return,
-                _ = looks.tick() => if let Err(error) = self.look().await {
+                _ = ticks.tick() => if let Err(error) = self.refresh().await {
                     tracing::warn!(%error, "Budgets cannot be looked up");
                 }
             }
@@ -126,7 +126,7 @@ impl Budgets {
         }
     }
 
-    async fn look(&self) -> Result<(), Error> {
+    async fn refresh(&self) -> Result<(), Error> {
         let found = self.0.records.budgets().tenants().await?;
         let tenants = self.0.tenants.write();
         let mut tenants = tenants.unwrap_or_else(PoisonError::into_inner);
@@ -160,7 +160,7 @@ impl Budgets {
     }
 
     /// Reserves once for a request.
-    async fn reserve(&self, payer: &Payer, need: Need) -> Result<Reserved, Error> {
+    async fn reserve(&self, payer: &Payer, need: Need) -> Result<ReservationOutcome, Error> {
         // Nothing closes this semaphore.
         let _turn = self.0.steps.acquire().await;
         let budgets = self.0.records.budgets();

@@ -10,19 +10,19 @@ use super::gate::Gate;
 use crate::llm::{Compactor, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
 
 /// A provider whose attempts, and every piece of whose answers, pass the gate.
-pub(in crate::agent) struct Paced {
+pub(in crate::agent) struct PacedProvider {
     provider: Arc<dyn Provider>,
     gate: Arc<Gate>,
 }
 
-impl Paced {
+impl PacedProvider {
     pub(in crate::agent) fn new(provider: Arc<dyn Provider>, gate: Arc<Gate>) -> Self {
         Self { provider, gate }
     }
 }
 
 #[async_trait]
-impl Provider for Paced {
+impl Provider for PacedProvider {
     fn id(&self) -> &str {
         self.provider.id()
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Budgets, Paced};
-use crate::context::{self, Assembled};
+use super::{Budgets, PacedProvider};
+use crate::context::{self, AssembledRequest};
 use crate::domain::{
     CommitId, Holder, Iteration, ModelRequestId, RequestParts, RequestPurpose, SessionId,
     SessionKey, TokenUsage, TurnId,
@@ -24,14 +24,14 @@ const INPUT_TOKENS: u64 = 16;
 pub struct Probe<'a> {
     pub offer: &'a Offer,
     pub model: Arc<Model>,
-    pub request: Assembled,
+    pub request: AssembledRequest,
     /// The time limit of the model.
     pub patience: Duration,
 }
 
 /// The reason a model did not answer.
 #[derive(Debug)]
-pub enum Unanswered {
+pub enum ProbeError {
     /// A budget does not cover the request, so it was not sent.
     Unpaid(Refusal),
     Failed(llm::Error),
@@ -41,7 +41,7 @@ pub enum Unanswered {
 
 impl Budgets {
     /// Asks a model, if the person's budgets cover it, and stores the usage.
-    pub async fn probe(&self, holder: &Holder, probe: Probe<'_>) -> Result<(), Unanswered> {
+    pub async fn probe(&self, holder: &Holder, probe: Probe<'_>) -> Result<(), ProbeError> {
         let Probe {
             offer,
             model,
@@ -61,8 +61,8 @@ impl Budgets {
                     &warn,
                 )
                 .await;
-            admitted.map_err(Unanswered::Unpaid)?;
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            admitted.map_err(ProbeError::Unpaid)?;
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         let once = RetryConfig {
             max_retries: 0,
@@ -71,7 +71,7 @@ impl Budgets {
         let asked = context::ask(provider, request, once, |_| {});
         let asked = async {
             match &gate {
-                Some(gate) => gate.cover(asked, &warn).await.map_err(Unanswered::Unpaid),
+                Some(gate) => gate.cover(asked, &warn).await.map_err(ProbeError::Unpaid),
                 None => Ok(asked.await),
             }
         };
@@ -86,12 +86,12 @@ impl Budgets {
                 let answer = &so_far.answer;
                 let has_said = !answer.text.is_empty() || !answer.reasoning.is_empty();
                 let used = answer.usage.or_else(|| has_said.then(|| estimated(answer)));
-                (Err(Unanswered::Failed(error)), used)
+                (Err(ProbeError::Failed(error)), used)
             }
             // The usage is unknown, but the model was asked.
             Ok(Err(unpaid)) => (Err(unpaid), Some(estimated(&llm::Answer::default()))),
             Err(_) => (
-                Err(Unanswered::Late),
+                Err(ProbeError::Late),
                 Some(estimated(&llm::Answer::default())),
             ),
         };

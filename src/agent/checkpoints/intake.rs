@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::tracked::Tracked;
+use super::tracked::TrackedWorkspace;
 use super::{CheckpointError, Checkpoints};
 use crate::domain::{
     ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
@@ -21,7 +21,7 @@ impl Checkpoints {
     /// Scans the workspace, and adds a step if files changed or calls ran.
     pub(super) async fn take_in(
         &self,
-        tracked: &mut Tracked,
+        tracked: &mut TrackedWorkspace,
         access: FileAccess<'_>,
         cause: &ChangeCause,
     ) -> Result<(), CheckpointError> {
@@ -50,7 +50,7 @@ impl Checkpoints {
 
     async fn add(
         &self,
-        tracked: &mut Tracked,
+        tracked: &mut TrackedWorkspace,
         changes: &[FileChange],
         cause: &ChangeCause,
     ) -> Result<(), CheckpointError> {
@@ -91,7 +91,7 @@ impl Checkpoints {
     /// take at most half of the limit. The other half is for earlier versions.
     async fn read(
         &self,
-        tracked: &mut Tracked,
+        tracked: &mut TrackedWorkspace,
         access: FileAccess<'_>,
         (found, gone): (&[Found], &[String]),
     ) -> Result<BTreeMap<String, ContentHash>, CheckpointError> {
@@ -141,7 +141,7 @@ impl Checkpoints {
 /// Returns the changes, and the entries whose metadata changed but whose content did not: only their new
 /// metadata is remembered.
 fn changes(
-    tracked: &Tracked,
+    tracked: &TrackedWorkspace,
     found: Vec<Found>,
     gone: Vec<String>,
     contents: &BTreeMap<String, ContentHash>,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 
 use self::pruning::prune;
-use self::tracked::Tracked;
+use self::tracked::TrackedWorkspace;
 use self::undo::UndosSeen;
 use self::window::Window;
 use crate::domain::{CallId, ChangeCause, SessionKey, UserId};
@@ -28,7 +28,7 @@ use crate::store::{self, Records};
 pub use self::plan::{PlannedChange, UndoPlan};
 pub(in crate::agent) use self::restoring::{Restoring, steps};
 pub(in crate::agent) use self::undo::UndoError;
-pub use self::undo::Undone;
+pub use self::undo::UndoResult;
 
 /// The time limit of one request to the server in the sandbox.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ pub(in crate::agent) struct Checkpoints {
 #[derive(Default)]
 struct State {
     /// The workspace as of the last scan; read from the store at the first scan.
-    tracked: Option<Tracked>,
+    tracked: Option<TrackedWorkspace>,
     window: Window,
     /// The cause of changes that no scan could follow.
     late: Option<ChangeCause>,
@@ -64,7 +64,7 @@ pub(in crate::agent) enum CheckpointError {
 }
 
 /// The result of a scan of the workspace.
-pub(in crate::agent) enum Seen {
+pub(in crate::agent) enum ScanResult {
     /// All entries. Any later change to a file changes its version.
     Settled(Vec<Found>),
     /// A file changed a moment ago: scan again shortly.
@@ -142,19 +142,19 @@ impl Checkpoints {
 
     /// Scans the workspace. The server reports only differences from the last scan, and they are stored as
     /// after any scan.
-    pub(in crate::agent) async fn see(&self, connection: &Connection) -> Seen {
+    pub(in crate::agent) async fn see(&self, connection: &Connection) -> ScanResult {
         if !self.is_on() {
-            return Seen::Unknown;
+            return ScanResult::Unknown;
         }
         let mut state = self.state.lock().await;
         if !state.window.is_idle() {
-            return Seen::Unknown;
+            return ScanResult::Unknown;
         }
         self.note(&mut state, Some(connection), None).await;
         match &state.tracked {
-            Some(tracked) if tracked.is_settled => Seen::Settled(tracked.found()),
-            Some(_) => Seen::Fresh,
-            None => Seen::Unknown,
+            Some(tracked) if tracked.is_settled => ScanResult::Settled(tracked.found()),
+            Some(_) => ScanResult::Fresh,
+            None => ScanResult::Unknown,
         }
     }
 
@@ -195,7 +195,7 @@ impl Checkpoints {
         cause: Option<ChangeCause>,
     ) {
         let noted = match connection {
-            Some(connection) => self.look(state, connection, cause.as_ref()).await,
+            Some(connection) => self.scan(state, connection, cause.as_ref()).await,
             None => Err(None),
         };
         if let Err(error) = noted {
@@ -207,7 +207,7 @@ impl Checkpoints {
         }
     }
 
-    async fn look(
+    async fn scan(
         &self,
         state: &mut State,
         connection: &Connection,
@@ -218,13 +218,15 @@ impl Checkpoints {
             (Some(late), cause) => window::late(Some(late), cause.cloned().unwrap_or_default()),
             (None, cause) => cause.cloned().unwrap_or_default(),
         };
-        self.look_again(state, access, &cause).await.map_err(Some)?;
+        self.scan_with_retry(state, access, &cause)
+            .await
+            .map_err(Some)?;
         state.late = None;
         Ok(())
     }
 
     /// Scans, and if another gateway stored a step first, reads its history and scans once more.
-    async fn look_again(
+    async fn scan_with_retry(
         &self,
         state: &mut State,
         access: FileAccess<'_>,
@@ -234,7 +236,7 @@ impl Checkpoints {
         loop {
             let mut tracked = match state.tracked.take() {
                 Some(tracked) => tracked,
-                None => Tracked::load(&self.records, &self.key).await?,
+                None => TrackedWorkspace::load(&self.records, &self.key).await?,
             };
             match self.take_in(&mut tracked, access, cause).await {
                 Ok(()) => {

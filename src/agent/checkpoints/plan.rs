@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
-use super::tracked::Tracked;
+use super::tracked::TrackedWorkspace;
 use crate::domain::{FileChange, FileKind, FileState};
 
 /// The changes that an undo would make.
@@ -27,7 +27,11 @@ pub struct PlannedChange {
 }
 
 /// Plans an undo. The first `before` of each path is its state to restore.
-pub(super) fn plan(number: u64, tracked: &Tracked, steps: &[(u64, Vec<FileChange>)]) -> UndoPlan {
+pub(super) fn plan(
+    number: u64,
+    tracked: &TrackedWorkspace,
+    steps: &[(u64, Vec<FileChange>)],
+) -> UndoPlan {
     let mut was: BTreeMap<&str, Option<&FileState>> = BTreeMap::new();
     for change in steps.iter().flat_map(|(_, changes)| changes) {
         was.entry(&change.path).or_insert(change.before.as_ref());
@@ -56,7 +60,7 @@ pub(super) fn plan(number: u64, tracked: &Tracked, steps: &[(u64, Vec<FileChange
     }
 }
 
-fn is_kept(tracked: &Tracked, was: &FileState) -> bool {
+fn is_kept(tracked: &TrackedWorkspace, was: &FileState) -> bool {
     let is_there = |hash| tracked.kept.contains_key(hash);
     was.kind != FileKind::File || was.content.as_ref().is_some_and(is_there)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tracked::Tracked;
+use super::tracked::TrackedWorkspace;
 use crate::domain::{ContentHash, FileChange, SessionKey};
 use crate::sandbox::host::CheckpointLimits;
 use crate::store::clock::now;
@@ -12,7 +12,7 @@ use crate::store::{Error, Records};
 pub(super) async fn prune(
     (records, key): (&Records, &SessionKey),
     limits: CheckpointLimits,
-    tracked: &mut Tracked,
+    tracked: &mut TrackedWorkspace,
 ) -> Result<(), Error> {
     let bytes: u64 = tracked.kept.values().sum();
     if tracked.steps <= limits.steps && bytes <= limits.bytes {
@@ -38,7 +38,7 @@ pub(super) async fn prune(
 /// Returns the first step to keep, the number of steps kept, and the contents that they and the workspace
 /// need.
 fn keep(
-    tracked: &Tracked,
+    tracked: &TrackedWorkspace,
     steps: &[(u64, Vec<FileChange>)],
     (most_steps, most_bytes): (u64, u64),
 ) -> (u64, u64, BTreeMap<ContentHash, u64>) {
@@ -68,7 +68,7 @@ fn keep(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::tracked::Tracked;
+    use super::super::tracked::TrackedWorkspace;
     use super::keep;
     use crate::domain::{ContentHash, FileChange, FileKind, FileState};
 
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn the_newest_steps_are_kept_with_what_they_and_the_workspace_need() {
         let hashes = ["1", "2", "3", "4"].map(|hash| ContentHash::from_stored(hash.to_owned()));
-        let tracked = Tracked {
+        let tracked = TrackedWorkspace {
             number: 3,
             entries: BTreeMap::from([("a".to_owned(), file("4"))]),
             scan: None,

@@ -15,7 +15,7 @@ const MAX_BATCH_BYTES: usize = 1_400_000;
 const MAX_BATCH: usize = 500;
 
 /// A step whose content may not be loaded yet.
-pub(in crate::agent) enum Planned {
+pub(in crate::agent) enum PlannedStep {
     Ready(RestoreStep),
     File {
         path: String,
@@ -24,7 +24,7 @@ pub(in crate::agent) enum Planned {
     },
 }
 
-impl Planned {
+impl PlannedStep {
     /// Returns the step with its content, or `None` if the content is not found.
     pub(in crate::agent) fn with(
         self,
@@ -100,8 +100,10 @@ pub(super) async fn restore(
     let mut restoring = Restoring::by(access);
     for step in steps(possible.map(|planned| &planned.change)) {
         let content = match &step {
-            Planned::Ready(_) => None,
-            Planned::File { content, .. } => records.checkpoints().content(key, content).await?,
+            PlannedStep::Ready(_) => None,
+            PlannedStep::File { content, .. } => {
+                records.checkpoints().content(key, content).await?
+            }
         };
         if let Some(step) = step.with(|_| content) {
             restoring.take(step).await?;
@@ -118,7 +120,7 @@ fn depth(path: &str) -> usize {
 /// Returns the steps from the `before` of each change to its `after`, in an order that works.
 pub(in crate::agent) fn steps<'c>(
     changes: impl IntoIterator<Item = &'c FileChange>,
-) -> Vec<Planned> {
+) -> Vec<PlannedStep> {
     let mut changes: Vec<&FileChange> = changes.into_iter().collect();
     changes.sort_by_key(|change| depth(&change.path));
     let (mut folders, mut others, mut modes) = (Vec::new(), Vec::new(), Vec::new());
@@ -126,20 +128,24 @@ pub(in crate::agent) fn steps<'c>(
     for change in changes {
         let (path, is, was) = (&change.path, &change.before, &change.after);
         if is.as_ref().is_some_and(|is| has_to_go(is, was.as_ref())) {
-            removals.push(Planned::Ready(RestoreStep::Remove { path: path.clone() }));
+            removals.push(PlannedStep::Ready(RestoreStep::Remove {
+                path: path.clone(),
+            }));
         }
         let Some(was) = was else { continue };
         match was.kind {
             FileKind::Folder => {
                 if is.as_ref().is_none_or(|is| is.kind != FileKind::Folder) {
-                    folders.push(Planned::Ready(RestoreStep::Folder { path: path.clone() }));
+                    folders.push(PlannedStep::Ready(RestoreStep::Folder {
+                        path: path.clone(),
+                    }));
                 }
                 let (path, mode) = (path.clone(), was.mode);
-                modes.push(Planned::Ready(RestoreStep::Mode { path, mode }));
+                modes.push(PlannedStep::Ready(RestoreStep::Mode { path, mode }));
             }
             FileKind::File => {
                 let (path, mode) = (path.clone(), was.mode);
-                others.extend(was.content.clone().map(|content| Planned::File {
+                others.extend(was.content.clone().map(|content| PlannedStep::File {
                     path,
                     mode,
                     content,
@@ -148,7 +154,7 @@ pub(in crate::agent) fn steps<'c>(
             FileKind::Link => {
                 let target = was.target.clone().unwrap_or_default();
                 let path = path.clone();
-                others.push(Planned::Ready(RestoreStep::Link { path, target }));
+                others.push(PlannedStep::Ready(RestoreStep::Link { path, target }));
             }
         }
     }
@@ -167,7 +173,7 @@ fn has_to_go(is: &FileState, was: Option<&FileState>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Planned, steps};
+    use super::{PlannedStep, steps};
     use crate::domain::{ContentHash, FileChange, FileKind, FileState};
     use crate::mcp::RestoreStep;
 
@@ -206,11 +212,12 @@ mod tests {
         let told: Vec<String> = steps(&changes)
             .into_iter()
             .map(|step| match step {
-                Planned::Ready(RestoreStep::Remove { path }) => format!("- {path}"),
-                Planned::Ready(RestoreStep::Folder { path }) => format!("/ {path}"),
-                Planned::Ready(RestoreStep::Link { path, .. }) => format!("> {path}"),
-                Planned::Ready(RestoreStep::Mode { path, .. }) => format!("m {path}"),
-                Planned::Ready(RestoreStep::File { path, .. }) | Planned::File { path, .. } => {
+                PlannedStep::Ready(RestoreStep::Remove { path }) => format!("- {path}"),
+                PlannedStep::Ready(RestoreStep::Folder { path }) => format!("/ {path}"),
+                PlannedStep::Ready(RestoreStep::Link { path, .. }) => format!("> {path}"),
+                PlannedStep::Ready(RestoreStep::Mode { path, .. }) => format!("m {path}"),
+                PlannedStep::Ready(RestoreStep::File { path, .. })
+                | PlannedStep::File { path, .. } => {
                     format!("+ {path}")
                 }
             })

@@ -12,7 +12,7 @@ use crate::store::{Error, Records};
 const BASE_AFTER: usize = 64;
 
 /// A workspace as of the last scan. Ten thousand entries take about two megabytes.
-pub(super) struct Tracked {
+pub(super) struct TrackedWorkspace {
     /// The last step; 0 = none.
     pub(super) number: u64,
     pub(super) entries: WorkspaceEntries,
@@ -30,7 +30,7 @@ pub(super) struct Tracked {
     pub(super) since_base: usize,
 }
 
-impl Tracked {
+impl TrackedWorkspace {
     /// Loads the workspace from the store.
     pub(super) async fn load(records: &Records, key: &SessionKey) -> Result<Self, Error> {
         let rows = records.checkpoints();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::plan::{PlannedChange, UndoPlan, plan};
 use super::restoring::restore;
-use super::tracked::Tracked;
+use super::tracked::TrackedWorkspace;
 use super::{CheckpointError, Checkpoints, State};
 use crate::domain::{ChangeCause, UserId};
 use crate::mcp::{Connection, FileAccess, Unrestored};
@@ -13,7 +13,7 @@ use crate::store::Error;
 
 /// The result of an undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Undone {
+pub struct UndoResult {
     /// The step of the undo itself; `None` if nothing had to change.
     pub number: Option<u64>,
     /// The number of restored paths.
@@ -53,7 +53,7 @@ impl Checkpoints {
         (number, shown): (u64, &str),
         by: &UserId,
         connection: &Connection,
-    ) -> Result<Undone, UndoError> {
+    ) -> Result<UndoResult, UndoError> {
         let mut state = self.state.lock().await;
         let plan = self.plan(&mut state, number, connection).await?;
         if plan.digest != shown {
@@ -68,9 +68,9 @@ impl Checkpoints {
             ..ChangeCause::default()
         };
         // Also after a failure: the partial result is a step that can be undone.
-        let looked = self.look_again(&mut state, access, &cause).await;
+        let scanned = self.scan_with_retry(&mut state, access, &cause).await;
         self.undos.add();
-        looked?;
+        scanned?;
         let failed = failed?;
         let Some(tracked) = &state.tracked else {
             return Err(CheckpointError::Overtaken.into());
@@ -112,7 +112,7 @@ impl Checkpoints {
         }
         let access = FileAccess::new(connection, super::ANSWER_LIMIT);
         let cause = state.late.clone().unwrap_or_default();
-        self.look_again(state, access, &cause).await?;
+        self.scan_with_retry(state, access, &cause).await?;
         state.late = None;
         let rows = self.records.checkpoints();
         let steps = rows.changes_from(&self.key, number).await;
@@ -165,7 +165,12 @@ impl UndosSeen {
 }
 
 /// Sorts the paths of a plan into restored and not restored ones.
-fn undone(plan: UndoPlan, tracked: &Tracked, before: u64, failed: &[Unrestored]) -> Undone {
+fn undone(
+    plan: UndoPlan,
+    tracked: &TrackedWorkspace,
+    before: u64,
+    failed: &[Unrestored],
+) -> UndoResult {
     let (mut restored, mut unrestored) = (0, Vec::new());
     for PlannedChange {
         change,
@@ -192,7 +197,7 @@ fn undone(plan: UndoPlan, tracked: &Tracked, before: u64, failed: &[Unrestored])
             text,
         });
     }
-    Undone {
+    UndoResult {
         number: (tracked.number > before).then_some(tracked.number),
         restored,
         unrestored,

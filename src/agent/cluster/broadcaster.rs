@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::membership::Membership;
 use super::message::{ClusterMessage, SessionUpdate};
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Outlet, What};
+use crate::agent::feed::{FeedItem, Outlet};
 use crate::domain::{GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
@@ -50,15 +50,19 @@ impl Broadcaster {
     }
 
     /// Sends an update to the followers of a session.
-    pub(in crate::agent) fn tell(&self, key: &SessionKey, update: impl FnOnce() -> SessionUpdate) {
+    pub(in crate::agent) fn publish(
+        &self,
+        key: &SessionKey,
+        update: impl FnOnce() -> SessionUpdate,
+    ) {
         if self.is_shared {
             self.send(Outgoing::Update(key.clone(), update()));
         }
     }
 
     /// Announces an appended commit. If the commit is too large to send, followers read it from the journal.
-    pub(in crate::agent) fn tell_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
-        self.tell(key, || {
+    pub(in crate::agent) fn publish_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
+        self.publish(key, || {
             if bytes > MOST_BYTES {
                 SessionUpdate::Moved(commit.version)
             } else {
@@ -69,12 +73,12 @@ impl Broadcaster {
 
     /// Asks the gateway that runs a session to look at it.
     pub(in crate::agent) fn nudge(&self, runner: &GatewayId, key: &SessionKey) {
-        let message = ClusterMessage::Look { key: key.clone() };
+        let message = ClusterMessage::Refresh { key: key.clone() };
         self.write(Address::Gateway(runner.clone()), message);
     }
 
     /// Sends a message to all gateways.
-    pub(in crate::agent) fn tell_everybody(&self, message: ClusterMessage) {
+    pub(in crate::agent) fn publish_to_all(&self, message: ClusterMessage) {
         self.write(Address::Everybody, message);
     }
 
@@ -118,35 +122,36 @@ impl Outlet for FeedBroadcaster {
         self.membership.is_awake()
     }
 
-    fn relay(&self, what: &What) {
+    fn relay(&self, item: &FeedItem) {
         // A gateway that starts meanwhile asks for the whole answer.
         if self.membership.is_alone() {
             return;
         }
-        let tell = |update: &dyn Fn() -> SessionUpdate| self.broadcaster.tell(&self.key, update);
-        match what {
-            What::Delta(delta) => tell(&|| SessionUpdate::Delta(delta.clone())),
-            What::Progress(call, news) => {
-                tell(&|| SessionUpdate::Progress(call.clone(), news.clone()));
+        let publish =
+            |update: &dyn Fn() -> SessionUpdate| self.broadcaster.publish(&self.key, update);
+        match item {
+            FeedItem::Delta(delta) => publish(&|| SessionUpdate::Delta(delta.clone())),
+            FeedItem::Progress(call, news) => {
+                publish(&|| SessionUpdate::Progress(call.clone(), news.clone()));
             }
-            What::Copying(bytes) => tell(&|| SessionUpdate::Copying(*bytes)),
-            What::ResourceChanged(resource) => {
-                tell(&|| SessionUpdate::ResourceChanged(resource.clone()));
+            FeedItem::Copying(bytes) => publish(&|| SessionUpdate::Copying(*bytes)),
+            FeedItem::ResourceChanged(resource) => {
+                publish(&|| SessionUpdate::ResourceChanged(resource.clone()));
             }
-            What::Notice(notice) => tell(&|| SessionUpdate::Notice(notice.clone())),
-            What::Event(_)
-            | What::Queue(_)
-            | What::Usage(_)
-            | What::Moved(_)
-            | What::Rewound
-            | What::Deleted
-            | What::Damaged => {}
+            FeedItem::Notice(notice) => publish(&|| SessionUpdate::Notice(notice.clone())),
+            FeedItem::Event(_)
+            | FeedItem::Queue(_)
+            | FeedItem::Usage(_)
+            | FeedItem::Moved(_)
+            | FeedItem::Rewound
+            | FeedItem::Deleted
+            | FeedItem::Damaged => {}
         }
     }
 
     fn relay_answer(&self, answer: &RunningAnswer) {
         self.broadcaster
-            .tell(&self.key, || SessionUpdate::Answer(answer.clone()));
+            .publish(&self.key, || SessionUpdate::Answer(answer.clone()));
     }
 }
 

@@ -36,13 +36,13 @@ impl ListBroadcast {
     }
 
     /// Broadcasts rows written by this gateway. A gateway that starts meanwhile reads them from the records.
-    pub(in crate::agent) fn tell(&self, rows: Vec<ListUpdate>) {
+    pub(in crate::agent) fn publish(&self, rows: Vec<ListUpdate>) {
         let cluster = &self.cluster;
         if !rows.is_empty() && cluster.is_shared() && !cluster.membership.is_alone() {
             let (from, rows) = (cluster.gateway.clone(), rows.clone());
             cluster
                 .broadcaster
-                .tell_everybody(ClusterMessage::Rows { from, rows });
+                .publish_to_all(ClusterMessage::Rows { from, rows });
         }
         self.hear(rows);
     }

@@ -21,13 +21,13 @@ const COMPANY: Duration = Duration::from_secs(10);
 pub(in crate::agent) struct Membership {
     cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
-    known: Mutex<Known>,
+    known: Mutex<MembershipState>,
     began: Instant,
     /// The end of the last round that found nothing unusual, in milliseconds since `began`.
     ticked: AtomicU64,
 }
 
-struct Known {
+struct MembershipState {
     alive: BTreeSet<GatewayId>,
     /// Gateways that said goodbye; a gateway's id is never used again.
     over: BTreeSet<GatewayId>,
@@ -57,7 +57,7 @@ impl Membership {
         let own = cluster_bus.gateway().clone();
         Self {
             cluster_bus,
-            known: Mutex::new(Known {
+            known: Mutex::new(MembershipState {
                 alive: BTreeSet::from([own]),
                 over: BTreeSet::new(),
                 company: None,
@@ -201,12 +201,12 @@ impl Membership {
         known.over.insert(gateway.clone());
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, MembershipState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl MembershipState {
     /// Records the time if other gateways live.
     fn meet(&mut self, now: Instant) {
         if self.alive.len() > 1 {

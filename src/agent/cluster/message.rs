@@ -50,7 +50,8 @@ pub(in crate::agent) enum ClusterMessage {
         updates: Vec<SessionUpdate>,
     },
     /// To one gateway: a session that it runs has work.
-    Look { key: SessionKey },
+    #[serde(rename = "Look")]
+    Refresh { key: SessionKey },
     /// To all: that gateway has started.
     Came { gateway: GatewayId },
     /// To all: that gateway has shut down.

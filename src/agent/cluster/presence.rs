@@ -24,13 +24,13 @@ pub(in crate::agent) trait HasSite: Send + Sync {
 pub(in crate::agent) struct Presence {
     cluster_bus: Arc<dyn ClusterBus>,
     /// Never held across an await.
-    known: Mutex<Known>,
+    known: Mutex<PresenceState>,
     /// Notified when an entry differs from what was published.
     bell: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct PresenceState {
     in_use: HashMap<SessionKey, SessionInUse>,
     /// Published sessions that are no longer in memory here.
     left: Vec<SessionKey>,
@@ -115,12 +115,12 @@ impl Presence {
                 _ = ticks.tick() => true,
                 () = self.bell.notified() => false,
             };
-            self.tell(renews).await;
+            self.publish(renews).await;
         }
     }
 
     /// Publishes changes; with `renews`, also the unchanged entries.
-    pub(in crate::agent) async fn tell(&self, renews: bool) {
+    pub(in crate::agent) async fn publish(&self, renews: bool) {
         let signs = self.collect(renews);
         if signs.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl Presence {
             .collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, PresenceState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

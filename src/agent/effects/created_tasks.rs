@@ -25,7 +25,7 @@ impl CreatedTasks {
     }
 
     /// Sends a created task to the session.
-    pub(super) fn tell(
+    pub(super) fn submit(
         &self,
         call: &CallId,
         new: NewTask,
@@ -48,7 +48,7 @@ impl CreatedTasks {
             },
         };
         let outcomes = outcomes.clone();
-        tracker.spawn(async move { outcomes.tell(created).await });
+        tracker.spawn(async move { outcomes.submit(created).await });
     }
 
     /// Releases the tasks that the journal now has, so that they are followed.

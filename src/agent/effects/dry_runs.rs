@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Running, Wanted, tool_call};
+use super::{Running, WantedEffects, tool_call};
 use crate::domain::{CallId, Digest};
 use crate::session::{Command, Control, Effect};
 
@@ -40,7 +40,7 @@ impl DryRuns {
 }
 
 /// Starts missing dry runs and stops those that are no longer wanted.
-pub(super) fn reconcile(running: &mut Running, wanted: &Wanted<'_>, effects: &[Effect]) {
+pub(super) fn reconcile(running: &mut Running, wanted: &WantedEffects<'_>, effects: &[Effect]) {
     let forgotten = running.dry_runs.forgotten(wanted.control);
     if !forgotten.is_empty() {
         let tools = Arc::clone(&wanted.agent.tools);
@@ -59,7 +59,7 @@ pub(super) fn reconcile(running: &mut Running, wanted: &Wanted<'_>, effects: &[E
     }
 }
 
-fn begin(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<DropGuard> {
+fn begin(running: &Running, wanted: &WantedEffects<'_>, id: &CallId) -> Option<DropGuard> {
     let call = Arc::clone(wanted.control.call(id)?);
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
@@ -68,7 +68,7 @@ fn begin(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<DropGuar
         let report = tool_call::dry_run::run(&tools, &call, &stop).await;
         if let Some(report) = report {
             let (call, report) = (call.id.clone(), Box::new(report));
-            outcomes.tell(Command::DryRunEnded { call, report }).await;
+            outcomes.submit(Command::DryRunEnded { call, report }).await;
         }
     });
     Some(guard)

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use tokio_util::task::TaskTracker;
 
-use super::aside::sampling::described;
+use super::background::sampling::described;
 use super::session_agent::SessionAgent;
-use super::{Outcomes, Wanted};
+use super::{Outcomes, WantedEffects};
 use crate::domain::{CallId, ElicitationId, Timestamp};
 use crate::mcp::{Asked, FormAnswer, Question};
 use crate::session::{
@@ -47,7 +47,7 @@ pub(super) struct Asker {
 impl Asker {
     pub(super) fn new(
         call: &Call,
-        wanted: &Wanted<'_>,
+        wanted: &WantedEffects<'_>,
         (outcomes, tracker): (&Outcomes, &TaskTracker),
     ) -> Self {
         Self {
@@ -83,16 +83,16 @@ impl Elicitations {
         drop(waiting);
         let (own, outcomes) = (self.clone(), asker.outcomes.clone());
         asker.tracker.spawn(async move {
-            outcomes.tell(Command::Elicit(Arc::new(shown))).await;
+            outcomes.submit(Command::Elicit(Arc::new(shown))).await;
             tokio::select! {
                 () = withdrawn.cancelled() => {
                     let is_unanswered = own.waiting().remove(&id).is_some();
                     if is_unanswered {
-                        outcomes.tell(Command::WithdrawElicitation { id }).await;
+                        outcomes.submit(Command::WithdrawElicitation { id }).await;
                     }
                 }
                 // The journal ends the elicitation.
-                () = completed => outcomes.tell(Command::CompleteElicitation { id }).await,
+                () = completed => outcomes.submit(Command::CompleteElicitation { id }).await,
             }
         });
     }

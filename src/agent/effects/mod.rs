@@ -1,6 +1,6 @@
 //! Reconciles the effects that run for a session with those that have to run.
 
-mod aside;
+mod background;
 pub(super) mod context_sources;
 mod created_tasks;
 mod dry_runs;
@@ -23,10 +23,10 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio_util::task::TaskTracker;
 
-use self::aside::Asker;
-use self::aside::review::ReviewRequest;
-use self::aside::sampling::Samples;
-use self::aside::title::TitleRequest;
+use self::background::Asker;
+use self::background::review::ReviewRequest;
+use self::background::sampling::Samples;
+use self::background::title::TitleRequest;
 use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
 use self::elicitations::Elicitations;
@@ -38,8 +38,8 @@ use self::session_agent::SessionAgent;
 use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
-use crate::context::Arranged;
-use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, Weighed};
+use crate::context::ArrangedContexts;
+use crate::domain::{CallId, CountedEntry, Iteration, ModelRequestId, TurnId};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
 
@@ -81,7 +81,7 @@ pub(super) struct Outcomes {
 impl Outcomes {
     /// Sends an outcome to the session's task. If the task is gone, the outcome is lost, and the next runner
     /// marks the call as unknown.
-    async fn tell(&self, command: Command) {
+    async fn submit(&self, command: Command) {
         let session = self.session.as_ref();
         if let Some(sender) = session.and_then(mpsc::WeakSender::upgrade) {
             let (command, epoch) = (Box::new(command), self.epoch);
@@ -99,9 +99,9 @@ impl Outcomes {
 }
 
 /// The effects that have to run, with their inputs.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedEffects<'a> {
     pub(super) control: &'a Control,
-    pub(super) entries: &'a [Arc<Weighed>],
+    pub(super) entries: &'a [Arc<CountedEntry>],
     /// The place among the entries where some are missing.
     pub(super) gap: Gap,
     pub(super) choice: &'a ModelChoice,
@@ -221,7 +221,7 @@ impl Running {
     }
 
     /// Starts missing effects and stops those that are no longer wanted.
-    pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
+    pub(super) fn reconcile(&mut self, wanted: &WantedEffects<'_>) {
         if self.epoch != wanted.control.epoch {
             // Another gateway ran the session meanwhile, so the effects that still run here are obsolete.
             self.stop_all();
@@ -255,7 +255,7 @@ impl Running {
             self.workspace = workspace::copy(self, wanted);
         }
         dry_runs::reconcile(self, wanted, &effects);
-        aside::sampling::reconcile(self, wanted, &effects);
+        background::sampling::reconcile(self, wanted, &effects);
         // Before calls are stopped, so that a server that gets both receives the answer first.
         self.asked.pass_on(wanted.control);
         self.created.pass_on(wanted.control);
@@ -287,7 +287,7 @@ impl Running {
         }
     }
 
-    fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
+    fn ask_model(&self, wanted: &WantedEffects<'_>, request: ModelRequestId) -> Request {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
@@ -299,7 +299,7 @@ impl Running {
             choice: wanted.choice.clone(),
             effort: turn.and_then(|turn| turn.effort),
             said: wanted.entries.to_vec(),
-            arranged: Arranged::default(),
+            arranged: ArrangedContexts::default(),
             entries: Vec::new(),
             placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
@@ -329,7 +329,7 @@ impl Running {
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            outcomes.tell(Box::pin(asked.run()).await).await;
+            outcomes.submit(Box::pin(asked.run()).await).await;
         });
         Request {
             task: asking.abort_handle(),
@@ -338,7 +338,7 @@ impl Running {
     }
 
     /// Makes an asker for a request beside a turn. Its usage row has iteration 0.
-    fn asker(wanted: &Wanted<'_>, turn: TurnId) -> Asker {
+    fn asker(wanted: &WantedEffects<'_>, turn: TurnId) -> Asker {
         let request = ModelRequestId {
             turn,
             iteration: Iteration(0),
@@ -347,20 +347,20 @@ impl Running {
         Asker::new(wanted.agent.clone(), payer, Arc::clone(wanted.feed))
     }
 
-    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
+    fn make_title(&self, wanted: &WantedEffects<'_>) -> Beside {
         let turn = wanted.control.titling.turn().unwrap_or_default();
         let choice = wanted.choice.clone();
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
-            outcomes.tell(asked.run().await).await;
+            outcomes.submit(asked.run().await).await;
         });
         Beside(asking.abort_handle())
     }
 
     /// Starts a review. It continues if the person decides first: it is paid for in any case, and its usage
     /// is counted.
-    fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
+    fn review(&self, wanted: &WantedEffects<'_>, running: &RunningReview) -> (CallId, Beside) {
         let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {
@@ -369,13 +369,13 @@ impl Running {
             call,
             said: wanted.entries.to_vec(),
         });
-        let (outcomes, gone) = (self.outcomes(), aside::review::of_gone_call(&id));
+        let (outcomes, gone) = (self.outcomes(), background::review::of_gone_call(&id));
         let asking = self.tracker.spawn(async move {
             let said = match asked {
                 Some(asked) => asked.run().await,
                 None => gone,
             };
-            outcomes.tell(said).await;
+            outcomes.submit(said).await;
         });
         (id, Beside(asking.abort_handle()))
     }

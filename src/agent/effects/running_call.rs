@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::tool_call::tasks::CallStop;
-use super::{Running, Wanted, elicitations, tool_call};
-use crate::agent::feed::What;
+use super::{Running, WantedEffects, elicitations, tool_call};
+use crate::agent::feed::FeedItem;
 use crate::domain::CallId;
 use crate::mcp::CallNews;
 use crate::session::Command;
@@ -40,7 +40,7 @@ impl Drop for Stopper {
 }
 
 /// Starts an approved call, or resumes the task that it runs as.
-pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option<Stopper> {
+pub(super) fn run(running: &Running, wanted: &WantedEffects<'_>, id: &CallId) -> Option<Stopper> {
     let call = Arc::clone(wanted.control.call(id)?);
     let stop = CallStop::default();
     let stopper = Stopper {
@@ -59,9 +59,9 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
     running.tracker.spawn(async move {
         let started = tokio::time::Instant::now();
         let news = |news| match news {
-            CallNews::Progress(progress) => feed.announce(What::Progress(id.clone(), progress)),
+            CallNews::Progress(progress) => feed.announce(FeedItem::Progress(id.clone(), progress)),
             CallNews::Question(question) => elicitations.ask(&asker, *question),
-            CallNews::Task(task) => created.tell(&id, *task, (&outcomes, &tracker)),
+            CallNews::Task(task) => created.submit(&id, *task, (&outcomes, &tracker)),
         };
         let held = (fence.as_ref(), &stop);
         let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
@@ -71,7 +71,7 @@ pub(super) fn run(running: &Running, wanted: &Wanted<'_>, id: &CallId) -> Option
             outcome,
             duration_ms,
         };
-        outcomes.tell(told).await;
+        outcomes.submit(told).await;
         drop(ended);
     });
     Some(stopper)

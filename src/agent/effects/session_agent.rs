@@ -8,7 +8,7 @@ use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
-use crate::context::{Arranged, Assembler, PromptWeights, SystemText};
+use crate::context::{ArrangedContexts, Assembler, PromptWeights, SystemText};
 use crate::domain::{
     CompactionStrategy, Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId,
     TokenUsage, Tool, UserId,
@@ -38,7 +38,7 @@ pub(in crate::agent) struct Reads<'a> {
     /// The person's question, for prompts that contain it.
     pub(in crate::agent) input: &'a str,
     /// The arranged contexts of the session's providers.
-    pub(in crate::agent) arranged: &'a Arranged,
+    pub(in crate::agent) arranged: &'a ArrangedContexts,
     /// The session's limits.
     pub(in crate::agent) limits: history::Limits,
     /// True if results are shortened, or were in an earlier request.

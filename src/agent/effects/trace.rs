@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::session_agent::SessionAgent;
-use crate::context::Assembled;
+use crate::context::AssembledRequest;
 use crate::domain::{Code, Iteration, Timestamp, TurnId};
 use crate::llm::{self, ProviderKind};
 use crate::session::{Call, CallStatus, Decider, ModelChoice, Outcome};
@@ -164,7 +164,7 @@ impl RequestSpan {
         turn: TurnTrace,
         kind: ProviderKind,
         (choice, iteration): (&ModelChoice, Iteration),
-        request: &Assembled,
+        request: &AssembledRequest,
     ) -> Self {
         // A clock that went back must not place this span before its turn.
         let begun = now().max(turn.started);

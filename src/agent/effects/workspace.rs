@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::tool_call::SessionTools;
-use super::{Beside, Running, Wanted};
-use crate::agent::feed::{Feed, What};
+use super::{Beside, Running, WantedEffects};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
 use crate::session::Command;
@@ -14,7 +14,7 @@ use crate::session::Command;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the copy of the workspace that a fork begins with.
-pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
+pub(super) fn copy(running: &Running, wanted: &WantedEffects<'_>) -> Option<Beside> {
     let origin = wanted.control.forked_from.as_ref()?;
     let copying = WorkspaceCopying {
         tools: Arc::clone(&wanted.agent.tools),
@@ -26,7 +26,7 @@ pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
     };
     let outcomes = running.outcomes();
     let task = running.tracker.spawn(async move {
-        outcomes.tell(copying.run().await).await;
+        outcomes.submit(copying.run().await).await;
     });
     Some(Beside(task.abort_handle()))
 }
@@ -48,7 +48,7 @@ impl WorkspaceCopying {
         loop {
             match tokio::time::timeout(TELL_EVERY, &mut copying).await {
                 Ok(outcome) => return Command::WorkspaceCopied { outcome },
-                Err(_) => self.feed.announce(What::Copying(watch.bytes())),
+                Err(_) => self.feed.announce(FeedItem::Copying(watch.bytes())),
             }
         }
     }

@@ -20,9 +20,9 @@ use tokio::sync::broadcast;
 
 pub(in crate::agent) use self::queue_state::QueueView;
 pub use self::queue_state::{OthersSession, QueueState};
-pub use self::usage::{GoingOn, LeftOut, UsageState};
+pub use self::usage::{GoingOn, OmittedHistory, UsageState};
 
-use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
+use self::running_answer::{Delta, DeltaKind, MergeResult, RunningAnswer};
 use crate::domain::{
     CallId, Code, CompactionStrategy, Iteration, ModelRequestId, ResourceRef, Timestamp, TurnId,
 };
@@ -48,7 +48,7 @@ pub(super) trait Outlet: Send + Sync {
     fn may_speak(&self) -> bool;
 
     /// Forwards a signal of an effect. Signals that follow from commits need no forwarding.
-    fn relay(&self, what: &What);
+    fn relay(&self, item: &FeedItem);
 
     /// Forwards the whole answer, for a gateway that joined late.
     fn relay_answer(&self, answer: &RunningAnswer);
@@ -84,33 +84,36 @@ impl Running {
     }
 }
 
-/// One item of the feed.
+/// One item of the feed, with the form in which doors send it.
 pub struct Signal {
-    pub what: What,
+    pub item: FeedItem,
     /// The form that a door rendered, of a type that the door chooses.
     rendered: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
 impl Signal {
     /// Makes a signal that is not rendered yet.
-    pub fn new(what: What) -> Self {
+    pub fn new(item: FeedItem) -> Self {
         Self {
-            what,
+            item,
             rendered: OnceLock::new(),
         }
     }
 
     /// Returns the form that a door renders: computed at the first use, and shared by all watchers. Only one
     /// type is stored; a request for another type gets `None`.
-    pub fn rendered<T: Any + Send + Sync>(&self, render: impl FnOnce(&What) -> T) -> Option<&T> {
-        let rendered = self.rendered.get_or_init(|| Box::new(render(&self.what)));
+    pub fn rendered<T: Any + Send + Sync>(
+        &self,
+        render: impl FnOnce(&FeedItem) -> T,
+    ) -> Option<&T> {
+        let rendered = self.rendered.get_or_init(|| Box::new(render(&self.item)));
         rendered.downcast_ref()
     }
 }
 
-/// The kinds of signals.
+/// What the watchers of a session are shown.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum FeedItem {
     /// A committed event that is shown.
     Event(ShownEvent),
     /// A piece of the running answer.
@@ -171,7 +174,7 @@ impl Notice {
 }
 
 /// The first data of a client that joins.
-pub struct Joined {
+pub struct SessionSubscription {
     /// All signals after this view.
     pub signals: broadcast::Receiver<Arc<Signal>>,
     /// The session at that moment.
@@ -267,26 +270,26 @@ impl Feed {
         self.ring.receiver_count() > 0
     }
 
-    pub(super) fn show(&self, what: What) {
+    pub(super) fn show(&self, item: FeedItem) {
         let _guard = self.running();
-        self.send(what);
+        self.send(item);
     }
 
     /// Shows a signal of a running effect here, and forwards it to the other gateways.
-    pub(super) fn announce(&self, what: What) {
+    pub(super) fn announce(&self, item: FeedItem) {
         let _guard = self.running();
-        self.speak(what);
+        self.speak(item);
     }
 
     /// Shows and forwards a signal of an effect that runs here.
-    fn speak(&self, what: What) {
+    fn speak(&self, item: FeedItem) {
         if let Some(outlet) = &self.outlet {
             if !outlet.may_speak() {
                 return;
             }
-            outlet.relay(&what);
+            outlet.relay(&item);
         }
-        self.send(what);
+        self.send(item);
     }
 
     /// Begins a model request here. Its attempt is at least `attempt`, and above every attempt of this
@@ -320,8 +323,8 @@ impl Feed {
         let Some(answer) = &mut running.answer else {
             return;
         };
-        let what = What::Delta(answer.say(kind, piece));
-        self.speak(what);
+        let item = FeedItem::Delta(answer.say(kind, piece));
+        self.speak(item);
     }
 
     /// Follows a model request that runs at another gateway. Returns true if it was not followed before.
@@ -338,16 +341,16 @@ impl Feed {
     }
 
     /// Merges a piece of an answer that streams elsewhere.
-    pub(super) fn merge(&self, delta: &Delta) -> Merged {
+    pub(super) fn merge(&self, delta: &Delta) -> MergeResult {
         let mut running = self.running();
         let Some(answer) = running.answer_to(delta.request()) else {
-            return Merged::Gap;
+            return MergeResult::Gap;
         };
         let (merged, told) = answer.merge(delta);
         let attempt = answer.attempt;
         running.last = Some((delta.request(), attempt));
         if let Some(told) = told {
-            self.send(What::Delta(told));
+            self.send(FeedItem::Delta(told));
         }
         merged
     }
@@ -362,12 +365,12 @@ impl Feed {
         let attempt = answer.attempt;
         running.last = Some((whole.request(), attempt));
         for delta in told {
-            self.send(What::Delta(delta));
+            self.send(FeedItem::Delta(delta));
         }
     }
 
     /// Forwards the whole answer to the other gateways, in order with its pieces.
-    pub(super) fn tell_answer(&self) {
+    pub(super) fn send_answer(&self) {
         let running = self.running();
         if let (Some(outlet), Some(answer)) = (&self.outlet, &running.answer) {
             outlet.relay_answer(answer);
@@ -379,9 +382,9 @@ impl Feed {
         self.running().answer.take()
     }
 
-    fn send(&self, what: What) {
+    fn send(&self, item: FeedItem) {
         // An error only means that nobody watches.
-        let _ = self.ring.send(Arc::new(Signal::new(what)));
+        let _ = self.ring.send(Arc::new(Signal::new(item)));
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

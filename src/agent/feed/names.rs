@@ -1,86 +1,24 @@
 //! Maps feed items to the event names of a language model service (S3.7), for programs that embed this crate
 //! and know those names.
 
-use super::What;
-use crate::session::Event;
+use super::FeedItem;
 
-impl What {
+impl FeedItem {
     /// Returns the item's event name in a language model service: `llmservice:thinking`,
     /// `llmservice:toolCall`, `llmservice:toolResult`, `llmservice:response`, `llmservice:error` or
     /// `llmservice:conversationReset`. Other items have none.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only events have names")]
     pub fn service_event(&self) -> Option<&'static str> {
         match self {
-            Self::Event(shown) => of_event(&shown.event),
-            Self::Delta(_)
-            | Self::Progress(..)
-            | Self::Copying(_)
-            | Self::ResourceChanged(_)
-            | Self::Queue(_)
-            | Self::Usage(_)
-            | Self::Notice(_)
-            | Self::Moved(_)
-            | Self::Rewound
-            | Self::Deleted
-            | Self::Damaged => None,
+            Self::Event(shown) => shown.event.facts().service_name,
+            _ => None,
         }
-    }
-}
-
-fn of_event(event: &Event) -> Option<&'static str> {
-    match event {
-        Event::Thinking { .. } => Some("llmservice:thinking"),
-        // An invalid call never starts: it has a result and no call (S3.43).
-        Event::Started { .. } => Some("llmservice:toolCall"),
-        Event::Ended { .. } => Some("llmservice:toolResult"),
-        Event::Answered { .. } => Some("llmservice:response"),
-        Event::TurnFailed { .. } => Some("llmservice:error"),
-        Event::ContextReset => Some("llmservice:conversationReset"),
-        Event::Created { .. }
-        | Event::OwnerChanged { .. }
-        | Event::Queued { .. }
-        | Event::WantsChanged { .. }
-        | Event::Consented { .. }
-        | Event::ConsentWithdrawn { .. }
-        | Event::Spent { .. }
-        | Event::StopRequested { .. }
-        | Event::CallStopRequested { .. }
-        | Event::TaskCreated { .. }
-        | Event::ElicitationAsked(_)
-        | Event::ElicitationOpened { .. }
-        | Event::ElicitationResolved { .. }
-        | Event::SamplingMoved { .. }
-        | Event::TitlingMoved { .. }
-        | Event::ReviewAsked { .. }
-        | Event::Reviewed { .. }
-        | Event::DryRunMoved { .. }
-        | Event::UserMessage { .. }
-        | Event::Said { .. }
-        | Event::ViewCalled { .. }
-        | Event::ApprovalAsked { .. }
-        | Event::Decided { .. }
-        | Event::Settled { .. }
-        | Event::Cancelled { .. }
-        | Event::Withdrawn { .. }
-        | Event::TitleSet { .. }
-        | Event::ModelChosen { .. }
-        | Event::WindowChosen { .. }
-        | Event::ContextCut { .. }
-        | Event::ContextCompacted(_)
-        | Event::CompactedByVendor(_)
-        | Event::CompactionChosen { .. }
-        | Event::RuleGiven { .. }
-        | Event::RuleTakenBack { .. }
-        | Event::HostRefused(_)
-        | Event::AttachmentPlaced { .. }
-        | Event::ResultsShortened { .. }
-        | Event::WorkspaceCopied { .. }
-        | Event::Forked { .. } => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::What;
+    use super::FeedItem;
     use crate::agent::feed::ShownEvent;
     use crate::session::properties::world::{World, approve, proposal, say};
     use crate::session::{Command, Event, Resolution};
@@ -90,17 +28,17 @@ mod tests {
     #[test]
     fn the_life_of_a_turn_has_the_names_of_a_service() {
         let mut world = World::new();
-        world.tell(&say("do it")).unwrap();
+        world.submit(&say("do it")).unwrap();
         let mut invalid = proposal("run", json!({}));
         invalid.resolution = Resolution::Invalid("`n` is missing".into());
         world.answer("two", vec![proposal("run", json!({"n": 1})), invalid]);
         let call = world.queue().remove(0);
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         world.finish(&call);
         world.answer("done", vec![]);
-        world.tell(&Command::ResetContext).unwrap();
+        world.submit(&Command::ResetContext).unwrap();
         let names = world.events().filter_map(|event: &Event| {
-            let what = What::Event(ShownEvent {
+            let what = FeedItem::Event(ShownEvent {
                 seq: 1,
                 at: world.state.control.at,
                 event: event.clone(),
@@ -120,7 +58,7 @@ mod tests {
                 "llmservice:conversationReset",
             ]
         );
-        let usage = What::Usage(crate::agent::UsageState::default());
+        let usage = FeedItem::Usage(crate::agent::UsageState::default());
         assert_eq!(usage.service_event(), None);
     }
 }

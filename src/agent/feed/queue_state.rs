@@ -54,7 +54,7 @@ impl QueueView {
         }
         let may_decide = |call: &&Arc<Call>| {
             let wants = &call.wants;
-            call.is_pending() && wants.may_approve((who, Some(role)), Some(&owner.id))
+            call.is_pending() && wants.may_approve(who, Some(role), Some(&owner.id))
         };
         let calls = queue.calls.iter().filter(may_decide);
         // The cached card includes the call's place among all calls, so it is dropped.

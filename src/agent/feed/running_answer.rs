@@ -66,7 +66,7 @@ pub struct RunningAnswer {
 
 /// The result of merging a piece from another gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::agent) enum Merged {
+pub(in crate::agent) enum MergeResult {
     /// The answer now contains the piece, or did before.
     Whole,
     /// A piece before it is missing.
@@ -135,23 +135,23 @@ impl RunningAnswer {
     }
 
     /// Appends the new part of a piece from another gateway, and returns that part as a delta.
-    pub(in crate::agent) fn merge(&mut self, delta: &Delta) -> (Merged, Option<Delta>) {
+    pub(in crate::agent) fn merge(&mut self, delta: &Delta) -> (MergeResult, Option<Delta>) {
         if delta.attempt < self.attempt {
-            return (Merged::Whole, None);
+            return (MergeResult::Whole, None);
         }
         if delta.attempt > self.attempt {
             if delta.offset > 0 {
-                return (Merged::Gap, None);
+                return (MergeResult::Gap, None);
             }
             *self = mem::take(self).again(delta.attempt);
         }
         let (_, length) = self.part(delta.kind);
         let Some(known) = length.checked_sub(delta.offset) else {
-            return (Merged::Gap, None);
+            return (MergeResult::Gap, None);
         };
         let rest = tail(&delta.text, known);
         let told = (!rest.is_empty()).then(|| self.say(delta.kind, rest));
-        (Merged::Whole, told)
+        (MergeResult::Whole, told)
     }
 
     /// Extends the answer to the whole that another gateway sent, and returns the new parts as deltas.
@@ -209,7 +209,7 @@ pub fn tail(text: &str, units: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Delta, DeltaKind, Merged, RunningAnswer};
+    use super::{Delta, DeltaKind, MergeResult, RunningAnswer};
     use crate::domain::{Iteration, ModelRequestId, TurnId};
 
     fn delta(attempt: u32, offset: usize, text: &str) -> Delta {
@@ -228,11 +228,11 @@ mod tests {
         let mut answer = RunningAnswer::begin(ModelRequestId::default(), 1);
         let mut told = String::new();
         let steps = [
-            (delta(1, 0, "a😀"), Merged::Whole),
-            (delta(1, 0, "a😀"), Merged::Whole),
-            (delta(1, 9, "far"), Merged::Gap),
-            (delta(1, 1, "😀b"), Merged::Whole),
-            (delta(0, 0, "late"), Merged::Whole),
+            (delta(1, 0, "a😀"), MergeResult::Whole),
+            (delta(1, 0, "a😀"), MergeResult::Whole),
+            (delta(1, 9, "far"), MergeResult::Gap),
+            (delta(1, 1, "😀b"), MergeResult::Whole),
+            (delta(0, 0, "late"), MergeResult::Whole),
         ];
         for (piece, expected) in steps {
             let (merged, new) = answer.merge(&piece);
@@ -240,8 +240,8 @@ mod tests {
             told.extend(new.map(|delta| delta.text));
         }
         assert_eq!((answer.text.as_str(), told.as_str()), ("a😀b", "a😀b"));
-        assert_eq!(answer.merge(&delta(2, 3, "x")).0, Merged::Gap);
-        assert_eq!(answer.merge(&delta(2, 0, "new")).0, Merged::Whole);
+        assert_eq!(answer.merge(&delta(2, 3, "x")).0, MergeResult::Gap);
+        assert_eq!(answer.merge(&delta(2, 0, "new")).0, MergeResult::Whole);
         assert_eq!(answer.text, "new");
     }
 
@@ -252,7 +252,7 @@ mod tests {
             owner.say(DeltaKind::Text, piece.into());
         }
         let mut follower = RunningAnswer::begin(ModelRequestId::default(), 2);
-        assert_eq!(follower.merge(&delta(2, 0, "one ")).0, Merged::Whole);
+        assert_eq!(follower.merge(&delta(2, 0, "one ")).0, MergeResult::Whole);
         let told = follower.adopt(&owner);
         assert_eq!((told[0].offset, told[0].text.as_str()), (4, "two three"));
         assert_eq!(follower, owner);

@@ -1,6 +1,8 @@
 //! Tests offsets, attempts, and which gateway may stream.
 
-use super::{Delta, DeltaKind, Feed, QueueState, SessionView, Ticket, TurnView, UsageState, What};
+use super::{
+    Delta, DeltaKind, Feed, FeedItem, QueueState, SessionView, Ticket, TurnView, UsageState,
+};
 use crate::domain::{Iteration, JournalId, ModelRequestId, Timestamp, TurnId};
 use crate::session::ModelChoice;
 
@@ -23,7 +25,7 @@ fn offsets_count_as_browsers_do_and_a_late_watcher_gets_the_rest_in_one_piece() 
     feed.say(Ticket(9), DeltaKind::Text, "late".into());
     let mut offsets = Vec::new();
     while let Ok(signal) = signals.try_recv() {
-        let What::Delta(delta) = &signal.what else {
+        let FeedItem::Delta(delta) = &signal.item else {
             panic!("no delta")
         };
         offsets.push(delta.offset);

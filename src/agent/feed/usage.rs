@@ -23,7 +23,7 @@ pub struct UsageState {
     /// True if the session reads as much as the model's window holds.
     pub reads_whole: bool,
     /// The part of the conversation that the model no longer reads.
-    pub left_out: LeftOut,
+    pub left_out: OmittedHistory,
     /// The counter that produced the numbers.
     pub counter: Counter,
     /// The model that answered last, and the composition of that request's tokens.
@@ -70,7 +70,7 @@ impl GoingOn {
 
 /// The part of the history outside of the working context; the transcript has all of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct OmittedHistory {
     pub messages: u64,
     /// `seq` of the oldest message of a person that the model still reads.
     pub from_seq: Option<u64>,

@@ -29,7 +29,7 @@ pub(in crate::agent) struct Fence {
 
 /// The reason a call must not be sent.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::agent) enum Fenced {
+pub(in crate::agent) enum FenceError {
     /// The call already has an outcome, or runs elsewhere.
     #[error("another gateway has gone on with the session")]
     TakenOver,
@@ -55,38 +55,38 @@ impl Fence {
 
     /// Succeeds if a call may be sent now. Waits while the store is away: without it the outcome could not be
     /// stored either.
-    pub(in crate::agent) async fn check(&self) -> Result<(), Fenced> {
+    pub(in crate::agent) async fn check(&self) -> Result<(), FenceError> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match self.look().await {
-                Err(Fenced::Unclear(error)) if !error.is_damage() && Instant::now() < until => {
+            match self.check_once().await {
+                Err(FenceError::Unclear(error)) if !error.is_damage() && Instant::now() < until => {
                     tracing::debug!(?error, "A call waits for the store");
                     tokio::time::sleep(PAUSE).await;
                 }
-                looked => return looked,
+                checked => return checked,
             }
         }
     }
 
     /// Succeeds if no commit since then hands the session over, and the journal has not shrunk.
-    async fn look(&self) -> Result<(), Fenced> {
+    async fn check_once(&self) -> Result<(), FenceError> {
         let head = self.store.version(&self.key).await;
-        let head = head.map_err(Fenced::Unclear)?;
+        let head = head.map_err(FenceError::Unclear)?;
         if head < self.version {
-            return Err(Fenced::TakenOver);
+            return Err(FenceError::TakenOver);
         }
         let mut read = self.version;
         while read < head {
             let records = self.store.read_after_version(&self.key, read, PAGE).await;
-            let records = records.map_err(Fenced::Unclear)?;
+            let records = records.map_err(FenceError::Unclear)?;
             for record in &records {
                 if Commit::from_bytes(&record.body)?.hands_over() {
-                    return Err(Fenced::TakenOver);
+                    return Err(FenceError::TakenOver);
                 }
                 read = record.version;
             }
             if records.is_empty() {
-                return Err(Fenced::TakenOver);
+                return Err(FenceError::TakenOver);
             }
         }
         Ok(())

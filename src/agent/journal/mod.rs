@@ -14,8 +14,8 @@ use super::mailbox::store_away;
 use crate::domain::{Code, SessionKey};
 use crate::history;
 use crate::jobs::Pool;
-use crate::session::{Commit, CommitError, Refusal, SessionState, Unfinished};
-use crate::store::{Appended, LiveStore, NewRecord, Record, Snapshot};
+use crate::session::{Commit, CommitError, Refusal, SessionState, UnfinishedWork};
+use crate::store::{AppendOutcome, LiveStore, NewRecord, Record, Snapshot};
 
 /// The most records per read.
 const PAGE: usize = 500;
@@ -84,7 +84,7 @@ impl JournalError {
 }
 
 /// The definite result of an append.
-pub(super) enum Settled {
+pub(super) enum AppendResult {
     /// The commit is durable; its size in bytes.
     Stored(usize),
     /// Another gateway wrote this version.
@@ -184,12 +184,12 @@ impl Journal {
         commit: &Commit,
         is_active: bool,
         wake: Option<Bytes>,
-    ) -> Settled {
+    ) -> AppendResult {
         let body = match commit.to_bytes() {
             Ok(body) => Bytes::from(body),
             Err(error) => {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
-                return Settled::Unfit(Refusal::new(Code::Internal, "internal error"));
+                return AppendResult::Unfit(Refusal::new(Code::Internal, "internal error"));
             }
         };
         let bytes = body.len();
@@ -203,12 +203,15 @@ impl Journal {
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
-            Appended::Ok => Settled::Stored(bytes),
-            Appended::Unknown(error) if error.code() == Code::TooLarge => {
-                Settled::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
+            AppendOutcome::Ok => AppendResult::Stored(bytes),
+            AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
+                AppendResult::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
             }
-            Appended::Conflict => self.settle(commit).await.unwrap_or(Settled::Conflict),
-            Appended::Unknown(error) => self.settle(commit).await.unwrap_or(Settled::Away(error)),
+            AppendOutcome::Conflict => self.settle(commit).await.unwrap_or(AppendResult::Conflict),
+            AppendOutcome::Unknown(error) => self
+                .settle(commit)
+                .await
+                .unwrap_or(AppendResult::Away(error)),
         }
     }
 
@@ -237,18 +240,18 @@ impl Journal {
                 commit_id: commit.commit_id.clone(),
                 first_seq: commit.seq.saturating_add(1),
                 last_seq: commit.last_seq(),
-                is_active: is_last && commit.is_unfinished_after(Unfinished::default()),
+                is_active: is_last && commit.is_unfinished_after(UnfinishedWork::default()),
                 body: Bytes::from(body),
                 wake: None,
             });
         }
         match self.store.create(&self.key, records).await {
-            Appended::Ok => Ok(()),
-            Appended::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
-            Appended::Unknown(error) if error.code() == Code::TooLarge => {
+            AppendOutcome::Ok => Ok(()),
+            AppendOutcome::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
+            AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 Err(Refusal::new(Code::TooLarge, error.to_string()))
             }
-            Appended::Unknown(error) => {
+            AppendOutcome::Unknown(error) => {
                 tracing::warn!(session.id = %self.key.session, ?error, "A new journal was not written");
                 Err(store_away())
             }
@@ -256,17 +259,17 @@ impl Journal {
     }
 
     /// Checks if the journal contains this very commit; `None` if its version was never written.
-    async fn settle(&self, commit: &Commit) -> Option<Settled> {
+    async fn settle(&self, commit: &Commit) -> Option<AppendResult> {
         let before = commit.version.saturating_sub(1);
         match self.store.read_after_version(&self.key, before, 1).await {
             Ok(records) => records.first().map(|record| {
                 if record.commit_id == commit.commit_id {
-                    Settled::Stored(record.body.len())
+                    AppendResult::Stored(record.body.len())
                 } else {
-                    Settled::Conflict
+                    AppendResult::Conflict
                 }
             }),
-            Err(error) => Some(Settled::Away(error)),
+            Err(error) => Some(AppendResult::Away(error)),
         }
     }
 

@@ -95,13 +95,13 @@ impl Projection {
     }
 
     /// Queues the row of a session that was opened.
-    pub(in crate::agent) fn tell(&self, key: &SessionKey, control: &Control) {
+    pub(in crate::agent) fn update(&self, key: &SessionKey, control: &Control) {
         self.project(key, control, None);
         self.incomplete.notify_one();
     }
 
     /// Queues the row of a session after a commit, with the usage of that commit.
-    pub(in crate::agent) fn tell_commit(
+    pub(in crate::agent) fn update_after(
         &self,
         key: &SessionKey,
         control: &Control,
@@ -213,7 +213,7 @@ async fn write_news(
         }
         // Broadcast after the write, so that a listener that subscribes later reads a list that has these
         // rows.
-        lists.tell(written);
+        lists.publish(written);
         next = Instant::now() + PAUSE;
     }
 }

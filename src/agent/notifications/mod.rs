@@ -111,7 +111,7 @@ impl Notifications {
                 () = bell.notified() => next = next.min(last + PAUSE),
                 _ = prunes.tick() => self.prune().await,
                 () = tokio::time::sleep_until(next) => {
-                    let wait = self.look_or_wait(&mut running).await;
+                    let wait = self.advance_or_wait(&mut running).await;
                     last = Instant::now();
                     next = last + wait;
                 }
@@ -139,8 +139,8 @@ impl Notifications {
         }
     }
 
-    async fn look_or_wait(&self, running: &mut JoinSet<()>) -> Duration {
-        match self.look(running).await {
+    async fn advance_or_wait(&self, running: &mut JoinSet<()>) -> Duration {
+        match self.advance(running).await {
             Ok(wait) => wait,
             Err(error) => {
                 tracing::warn!(%error, "What waits is told later");
@@ -150,7 +150,7 @@ impl Notifications {
     }
 
     /// Queues new waiting batches and starts due attempts. Returns the time until the next entry is due.
-    async fn look(&self, running: &mut JoinSet<()>) -> Result<Duration, Error> {
+    async fn advance(&self, running: &mut JoinSet<()>) -> Result<Duration, Error> {
         let outbox = self.0.parts.records.notifications();
         let mail_after = self.0.settings.mail_after;
         let mail_after = self.0.parts.mailer.is_some().then_some(mail_after);

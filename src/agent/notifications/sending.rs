@@ -10,7 +10,9 @@ use super::{BatchNotice, Notifications, signature};
 use crate::domain::{TenantId, Timestamp, UserId, WebhookId};
 use crate::net::{self, Mail, MailError};
 use crate::store::clock::now;
-use crate::store::records::{Attempt, DueNotification, NotificationTarget, Tried, WebhookRow};
+use crate::store::records::{
+    Attempt, AttemptOutcome, DueNotification, NotificationTarget, WebhookRow,
+};
 use crate::store::{Error, sealed};
 
 /// The time limit for a webhook's answer.
@@ -28,7 +30,7 @@ pub(super) fn webhook_context(tenant: &TenantId, id: &WebhookId) -> String {
 }
 
 /// The result of an attempt.
-enum Sent {
+enum SendResult {
     /// The message was delivered.
     Done,
     /// The message was not delivered and will not be: its recipient no longer exists or does not want it, or
@@ -42,14 +44,14 @@ impl Notifications {
     /// Sends a claimed notification, and stores the result.
     pub(super) async fn attempt(self, due: DueNotification) {
         let sent = match &due.key.target {
-            NotificationTarget::Webhook(id) => self.tell_webhook(id, &due).await,
-            NotificationTarget::Mail(person) => self.tell_person(person, &due).await,
+            NotificationTarget::Webhook(id) => self.send_webhook(id, &due).await,
+            NotificationTarget::Mail(person) => self.send_mail(person, &due).await,
         };
-        let sent = sent.unwrap_or_else(|error| Sent::Failed(error.to_string()));
+        let sent = sent.unwrap_or_else(|error| SendResult::Failed(error.to_string()));
         let tried = match sent {
-            Sent::Done => Tried::Done,
-            Sent::Dropped => Tried::Dropped,
-            Sent::Failed(reason) => self.after_failure(&due, &reason),
+            SendResult::Done => AttemptOutcome::Done,
+            SendResult::Dropped => AttemptOutcome::Dropped,
+            SendResult::Failed(reason) => self.after_failure(&due, &reason),
         };
         let outbox = self.0.parts.records.notifications();
         match outbox.finish(&due, tried, now()).await {
@@ -66,7 +68,7 @@ impl Notifications {
         }
     }
 
-    fn after_failure(&self, due: &DueNotification, reason: &str) -> Tried {
+    fn after_failure(&self, due: &DueNotification, reason: &str) -> AttemptOutcome {
         let (key, wait) = (&due.key, self.wait(due.attempt));
         let Some(wait) = wait else {
             tracing::warn!(
@@ -76,7 +78,7 @@ impl Notifications {
                 reason,
                 "Telling what waits is given up"
             );
-            return Tried::Dropped;
+            return AttemptOutcome::Dropped;
         };
         tracing::info!(
             tenant.id = %key.session.tenant,
@@ -86,20 +88,24 @@ impl Notifications {
             "What waits is told again later"
         );
         let wait = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
-        Tried::Again(Timestamp(now().0.saturating_add(wait)))
+        AttemptOutcome::Again(Timestamp(now().0.saturating_add(wait)))
     }
 
-    async fn tell_webhook(&self, id: &WebhookId, due: &DueNotification) -> Result<Sent, Error> {
+    async fn send_webhook(
+        &self,
+        id: &WebhookId,
+        due: &DueNotification,
+    ) -> Result<SendResult, Error> {
         let tenant = &due.key.session.tenant;
         let webhooks = self.0.parts.records.webhooks();
         let row = webhooks.get(tenant, id).await?;
         let Some(row) = row.filter(|row| row.disabled_at.is_none()) else {
-            return Ok(Sent::Dropped);
+            return Ok(SendResult::Dropped);
         };
         let body = self.0.parts.forms.webhook(&self.notice(due).await?);
         let attempt = self.send(&row, &message_id(due), &body).await?;
         webhooks.note(tenant, id, &attempt).await?;
-        Ok(attempt.error.map_or(Sent::Done, Sent::Failed))
+        Ok(attempt.error.map_or(SendResult::Done, SendResult::Failed))
     }
 
     /// Posts a signed message. Only the status of the answer counts.
@@ -119,7 +125,7 @@ impl Notifications {
             .ok()
             .and_then(|secret| signature::sign(secret, (message, seconds), body));
         // No other form was ever sealed in this context.
-        let signed = signed.ok_or(Error::Sealed(sealed::Unopened::OtherForm))?;
+        let signed = signed.ok_or(Error::Sealed(sealed::UnsealError::OtherForm))?;
         let sent = self
             .0
             .parts
@@ -145,25 +151,25 @@ impl Notifications {
     }
 
     /// Sends a mail to `person`: the owner of the session, or somebody else who may decide in it.
-    async fn tell_person(&self, person: &UserId, due: &DueNotification) -> Result<Sent, Error> {
+    async fn send_mail(&self, person: &UserId, due: &DueNotification) -> Result<SendResult, Error> {
         let Some(mailer) = &self.0.parts.mailer else {
-            return Ok(Sent::Dropped);
+            return Ok(SendResult::Dropped);
         };
         let tenant = &due.key.session.tenant;
         let users = self.0.parts.records.users();
         let user = users.find(tenant, person).await?;
         if user.is_none_or(|user| !user.may_enter()) {
-            return Ok(Sent::Dropped);
+            return Ok(SendResult::Dropped);
         }
         let choice = users.mail(tenant, person).await?;
         let Some(to) = choice.address.filter(|_| choice.since.is_some()) else {
-            return Ok(Sent::Dropped);
+            return Ok(SendResult::Dropped);
         };
         let hour = Timestamp(now().0.saturating_sub(HOUR_MS));
         let outbox = self.0.parts.records.notifications();
         if outbox.mails_since((tenant, person), hour).await? >= MAILS_PER_HOUR {
             tracing::info!(tenant.id = %tenant, user.id = %person, "A person had enough mail for this hour");
-            return Ok(Sent::Dropped);
+            return Ok(SendResult::Dropped);
         }
         let text = self.0.parts.forms.mail(&self.notice(due).await?);
         let mail = Mail {
@@ -174,13 +180,13 @@ impl Notifications {
         };
         let sent = tokio::time::timeout(MAIL_TIMEOUT, mailer.send(&mail)).await;
         Ok(match sent {
-            Ok(Ok(())) => Sent::Done,
-            Ok(Err(error @ MailError::Away(_))) => Sent::Failed(chain(&error)),
+            Ok(Ok(())) => SendResult::Done,
+            Ok(Err(error @ MailError::Away(_))) => SendResult::Failed(chain(&error)),
             Ok(Err(error)) => {
                 tracing::warn!(tenant.id = %tenant, user.id = %person, error = chain(&error), "A mail is not sent");
-                Sent::Dropped
+                SendResult::Dropped
             }
-            Err(_) => Sent::Failed("the relay did not answer in time".to_owned()),
+            Err(_) => SendResult::Failed("the relay did not answer in time".to_owned()),
         })
     }
 

@@ -41,7 +41,7 @@ pub enum RuleError {
 
 /// A rule that was created.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
+pub struct CreatedRule {
     pub view: RuleView,
     /// True if the call that the rule was made from is approved, by the rule or by the decision that came
     /// with it.
@@ -85,10 +85,10 @@ impl<'s> RuleAccess<'s> {
         let rules = self.sessions.records().rules();
         let uses = rules.uses(&caller.tenant.id, whose).await?;
         let servers = self.sessions.servers();
-        let offered = servers.view(caller.whose()).await?;
+        let offering = servers.offering(caller.whose()).await?;
         let definition = |rule: &Rule| {
             let (server, tool) = (rule.server.as_exact()?, rule.tool.as_exact()?);
-            offered.definition(server, tool)
+            offering.definition(server, tool)
         };
         let on_request = servers.hosts_on_request();
         let mut views: Vec<RuleView> = listed
@@ -106,13 +106,13 @@ impl<'s> RuleAccess<'s> {
 
     /// Returns the rules that outlast a session, as far as they concern the caller.
     async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
-        let view = self.sessions.servers().view(caller.whose()).await?;
+        let offering = self.sessions.servers().offering(caller.whose()).await?;
         let is_theirs = |it: &&ListedRule| {
             it.owner
                 .as_ref()
                 .is_none_or(|owner| *owner == caller.user.id)
         };
-        let listed = view.listed_rules().iter();
+        let listed = offering.listed_rules().iter();
         Ok(listed.filter(is_theirs).cloned().collect())
     }
 
@@ -123,7 +123,7 @@ impl<'s> RuleAccess<'s> {
         caller: &Caller,
         new: NewRule,
         shown: Option<Digest>,
-    ) -> Result<Given, RuleError> {
+    ) -> Result<CreatedRule, RuleError> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, &new).await?;
         let rule = self.rule(caller, &new, call.as_ref()).await?;
@@ -152,7 +152,7 @@ impl<'s> RuleAccess<'s> {
         );
         let view = self.find(caller, &new.whose, &rule.id).await?;
         let view = view.ok_or_else(no_rule)?;
-        Ok(Given { view, has_approved })
+        Ok(CreatedRule { view, has_approved })
     }
 
     async fn keep(&self, caller: &Caller, whose: &RuleWhose, rule: &Rule) -> Result<(), RuleError> {
@@ -163,7 +163,7 @@ impl<'s> RuleAccess<'s> {
                     by: caller.actor(),
                 };
                 let request = SessionRequest::Command(command);
-                self.sessions.tell(key, caller, request).await?;
+                self.sessions.submit(key, caller, request).await?;
                 return Ok(());
             }
             RuleWhose::Person => Some(caller.user.id.clone()),
@@ -207,7 +207,7 @@ impl<'s> RuleAccess<'s> {
             decision,
             args: None,
         };
-        match self.sessions.tell(key, caller, request).await {
+        match self.sessions.submit(key, caller, request).await {
             Ok(_) => true,
             Err(refusal) => {
                 tracing::debug!(call.id = %call, %refusal, "The rule's call was decided otherwise");
@@ -230,7 +230,7 @@ impl<'s> RuleAccess<'s> {
                 by: caller.actor(),
             };
             let request = SessionRequest::Command(command);
-            self.sessions.tell(key, caller, request).await?;
+            self.sessions.submit(key, caller, request).await?;
             return Ok(());
         }
         let tenant = &caller.tenant.id;
@@ -300,9 +300,9 @@ impl<'s> RuleAccess<'s> {
         if !rule.allows_everything() {
             return Ok(None);
         }
-        let view = self.sessions.servers().view(caller.whose()).await?;
+        let offering = self.sessions.servers().offering(caller.whose()).await?;
         let only_reads = match (rule.server.as_exact(), rule.tool.as_exact()) {
-            (Some(server), Some(tool)) => view.only_reads(server, tool),
+            (Some(server), Some(tool)) => offering.only_reads(server, tool),
             _ => false,
         };
         Ok((!only_reads).then(|| new_rule::name_to_confirm(rule).to_owned()))

@@ -10,7 +10,7 @@ use crate::agent::feed::ShownEvent;
 use crate::domain::{
     CallId, Caller, SessionId, SessionKey, Timestamp, ToolRef, UserId, shell_tool,
 };
-use crate::servers::View;
+use crate::servers::ToolOffering;
 use crate::session::{Event, SaidCall};
 use crate::store::clock::now;
 use crate::store::records::SessionRow;
@@ -87,16 +87,16 @@ impl RuleAccess<'_> {
         may_give(caller, &new.whose)?;
         let call = self.call_of(caller, new).await?;
         let rule = self.rule(caller, new, call.as_ref()).await?;
-        let view = self.sessions.servers().view(caller.whose()).await?;
+        let offering = self.sessions.servers().offering(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
         let others = if new.whose == RuleWhose::Tenant {
-            Some(self.others_calls(caller, (&rule, &view)).await?)
+            Some(self.others_calls(caller, (&rule, &offering)).await?)
         } else {
             None
         };
         let past = self.past_calls(&rows).await;
         let owner = caller.user.id.clone();
-        let compared = beside(move || Self::compare(&view, (&rows, past), &rule, &owner));
+        let compared = beside(move || Self::compare(&offering, (&rows, past), &rule, &owner));
         Ok(Simulation {
             others,
             ..compared.await?
@@ -104,24 +104,24 @@ impl RuleAccess<'_> {
     }
 
     fn compare(
-        view: &View,
+        offering: &ToolOffering,
         (rows, past): (&[SessionRow], Vec<PastCall>),
         rule: &Rule,
         owner: &UserId,
     ) -> Simulation {
         let mut simulation = Simulation::default();
-        let before = rules_of(view, owner);
+        let before = rules_of(offering, owner);
         let all = before.iter().cloned().chain([rule.clone()]);
         let after = Rules::compile_safely(all.collect());
         for past in past {
             let Some(row) = rows.get(past.row) else {
                 continue;
             };
-            let Some(tool) = view.tool_of(&past.call.name) else {
+            let Some(tool) = offering.tool_of(&past.call.name) else {
                 continue;
             };
             simulation.calls += 1;
-            let definition = view.definition(&tool.server, &tool.tool);
+            let definition = offering.definition(&tool.server, &tool.tool);
             let call = sepal_policy::Call {
                 definition: definition.as_deref(),
                 shell: shell_tool(&tool),
@@ -148,14 +148,16 @@ impl RuleAccess<'_> {
     async fn others_calls(
         &self,
         caller: &Caller,
-        (rule, view): (&Rule, &View),
+        (rule, offering): (&Rule, &ToolOffering),
     ) -> Result<OthersCalls, RuleError> {
         let sessions = self.sessions.records().sessions();
         let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;
         rows.retain(|row| row.owner != caller.user.id);
         let past = self.past_calls(&rows).await;
         // A tool that the caller is not offered belongs to another person.
-        let tools = past.iter().filter_map(|past| view.tool_of(&past.call.name));
+        let tools = past
+            .iter()
+            .filter_map(|past| offering.tool_of(&past.call.name));
         let mut others = OthersCalls::default();
         for tool in tools {
             others.calls += 1;
@@ -248,11 +250,11 @@ fn past_calls(
 }
 
 /// Compiles the rules that outlast a session, as they apply in the sessions of that person.
-fn rules_of(view: &View, person: &UserId) -> Rules {
+fn rules_of(offering: &ToolOffering, person: &UserId) -> Rules {
     let is_theirs = |rule: &&crate::servers::ListedRule| {
         rule.owner.as_ref().is_none_or(|owner| owner == person)
     };
-    let listed = view.listed_rules().iter().filter(is_theirs);
+    let listed = offering.listed_rules().iter().filter(is_theirs);
     let rules: Vec<Rule> = listed.map(|listed| listed.rule.clone()).collect();
     Rules::compile_safely(rules)
 }

@@ -32,6 +32,7 @@ fn gave(name: &str, outcome: &Outcome) -> String {
     format!("{name}: {}", outcome_text(outcome))
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events have no text")]
 fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
     let put = |seq, part, kind, text| put(commit, (seq, part), kind, text);
     let change = match event {
@@ -52,45 +53,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         } => put(seq, 0, TextKind::Call, arguments_text(&edited.args)),
         Event::Ended { name, outcome, .. } => put(seq, 0, TextKind::Output, gave(name, outcome)),
         Event::Withdrawn { message_seq, .. } => Some(TextChange::Remove { seq: *message_seq }),
-        Event::Created { .. }
-        | Event::OwnerChanged { .. }
-        | Event::Queued { .. }
-        | Event::WantsChanged { .. }
-        | Event::Consented { .. }
-        | Event::ConsentWithdrawn { .. }
-        | Event::Spent { .. }
-        | Event::StopRequested { .. }
-        | Event::CallStopRequested { .. }
-        | Event::TaskCreated { .. }
-        | Event::ElicitationAsked(_)
-        | Event::ElicitationOpened { .. }
-        | Event::ElicitationResolved { .. }
-        | Event::SamplingMoved { .. }
-        | Event::TitlingMoved { .. }
-        | Event::ReviewAsked { .. }
-        | Event::Reviewed { .. }
-        | Event::DryRunMoved { .. }
-        | Event::Thinking { .. }
-        | Event::ApprovalAsked { .. }
-        | Event::Decided { edited: None, .. }
-        | Event::Started { .. }
-        | Event::Settled { .. }
-        | Event::TurnFailed { .. }
-        | Event::Cancelled { text: None, .. }
-        | Event::ModelChosen { .. }
-        | Event::WindowChosen { .. }
-        | Event::ContextReset
-        | Event::ContextCut { .. }
-        | Event::ContextCompacted(_)
-        | Event::CompactedByVendor(_)
-        | Event::CompactionChosen { .. }
-        | Event::RuleGiven { .. }
-        | Event::RuleTakenBack { .. }
-        | Event::HostRefused(_)
-        | Event::Forked { .. }
-        | Event::WorkspaceCopied { .. }
-        | Event::AttachmentPlaced { .. }
-        | Event::ResultsShortened { .. } => None,
+        _ => None,
     };
     change.into_iter().collect()
 }

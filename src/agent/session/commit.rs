@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::replica::{Lost, Replica};
+use super::replica::{Replica, StaleReason};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
-use crate::agent::feed::{ShownEvent, What};
-use crate::agent::journal::{JournalError, Settled};
-use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
+use crate::agent::feed::{FeedItem, ShownEvent};
+use crate::agent::journal::{AppendResult, JournalError};
+use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
-use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{Command, Commit, Gateway, Inputs, Refusal, SCHEMA, decide};
 use crate::store::clock::now;
 use crate::store::records::UsageRows;
 
@@ -23,7 +23,7 @@ const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
 impl Replica {
     /// Carries out a new command; refuses it while the store is away.
-    pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+    pub(super) async fn command(&mut self, command: Command) -> Result<Acknowledgement, Refusal> {
         self.cluster.membership.be_heard().await;
         let committed = self.commit(&[&command], None).await;
         committed.map_err(|failure| match failure {
@@ -42,7 +42,7 @@ impl Replica {
         &mut self,
         commands: &[&Command],
         epoch: Option<u64>,
-    ) -> Result<Accepted, Failure> {
+    ) -> Result<Acknowledgement, Failure> {
         loop {
             let now = now();
             let rules = self.agent.tools.rules(&self.owner().id);
@@ -56,7 +56,7 @@ impl Replica {
             let events = decide(control, commands.iter().copied(), inputs);
             let events = events.map_err(Failure::Refused)?;
             if events.is_empty() {
-                return Ok(Accepted {
+                return Ok(Acknowledgement {
                     seq: self.seq_of_repeat(commands),
                 });
             }
@@ -76,22 +76,22 @@ impl Replica {
                 .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
                 .flatten();
             match self.journal.append(&commit, is_active, wake).await {
-                Settled::Stored(bytes) => {
+                AppendResult::Stored(bytes) => {
                     self.unsettled = None;
                     figures::count(self, &commit);
-                    traces::tell(self, &commit);
+                    traces::record(self, &commit);
                     let used = UsageFold::of(&self.state.control).apply(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.tell_others(&commit, (!is_alone).then_some(bytes), used);
-                    return Ok(Accepted {
+                    self.publish_to_others(&commit, (!is_alone).then_some(bytes), used);
+                    return Ok(Acknowledgement {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
                 }
-                Settled::Conflict => Box::pin(self.read_on()).await?,
-                Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
-                Settled::Away(error) => {
+                AppendResult::Conflict => Box::pin(self.read_on()).await?,
+                AppendResult::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
+                AppendResult::Away(error) => {
                     self.unsettled = Some(Instant::now() + SETTLE_EVERY);
                     return Err(self.failure(error.into()));
                 }
@@ -108,7 +108,7 @@ impl Replica {
             | JournalError::Commit(_)
             | JournalError::Gap { .. }) => {
                 tracing::error!(session.id = %self.key.session, ?error, "The journal is damaged");
-                self.lost = Some(Lost::Damaged);
+                self.lost = Some(StaleReason::Damaged);
                 Failure::Damaged
             }
         }
@@ -174,10 +174,10 @@ impl Replica {
             return Ok(());
         }
         let (lost, refusal) = if head == 0 {
-            (Lost::Deleted, deleted())
+            (StaleReason::Deleted, deleted())
         } else {
             tracing::error!(session.id = %self.key.session, head, version, "The store came back with a shorter journal");
-            (Lost::Rewound, store_away())
+            (StaleReason::Rewound, store_away())
         };
         self.lost = Some(lost);
         Err(Failure::Refused(refusal))
@@ -220,7 +220,7 @@ impl Replica {
     /// journal id, and could not continue from the events that follow.
     fn show_creation(&self, from: u64) {
         if from == 0 && self.state.control.version > 0 {
-            self.feed.show(What::Moved(self.state.control.seq));
+            self.feed.show(FeedItem::Moved(self.state.control.seq));
         }
     }
 
@@ -236,11 +236,11 @@ impl Replica {
 
     /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
     /// are still to be told.
-    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
+    fn publish_to_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
-                .tell_commit(&self.key, commit, bytes);
+                .publish_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
         let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
@@ -248,7 +248,7 @@ impl Replica {
             // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);
         }
-        self.projection.tell_commit(&self.key, control, used);
+        self.projection.update_after(&self.key, control, used);
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             let (journal, state) = (self.journal.clone(), self.state.clone());
             let limits = self.cut_to;
@@ -261,13 +261,7 @@ impl Replica {
     fn show(&mut self, commit: &Commit) {
         self.follow_hosts();
         for (seq, event) in commit.shown() {
-            if matches!(
-                event,
-                Event::Said { .. }
-                    | Event::Answered { .. }
-                    | Event::TurnFailed { .. }
-                    | Event::Cancelled { .. }
-            ) {
+            if event.facts().ends_answer {
                 self.feed.end_answer();
             }
             let event = ShownEvent {
@@ -275,13 +269,21 @@ impl Replica {
                 at: commit.at,
                 event: event.clone(),
             };
-            self.feed.show(What::Event(event));
+            self.feed.show(FeedItem::Event(event));
         }
-        if commit.events.iter().any(changes_queue) {
-            self.feed.show(What::Queue(self.queue()));
+        if commit
+            .events
+            .iter()
+            .any(|event| event.facts().changes_queue)
+        {
+            self.feed.show(FeedItem::Queue(self.queue()));
         }
-        if commit.events.iter().any(changes_usage) {
-            self.feed.show(What::Usage(self.usage()));
+        if commit
+            .events
+            .iter()
+            .any(|event| event.facts().changes_usage)
+        {
+            self.feed.show(FeedItem::Usage(self.usage()));
         }
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.forget_unread();
@@ -299,45 +301,4 @@ pub(super) enum Failure {
     Damaged,
     /// The store is away; it may work later.
     Away(crate::store::Error),
-}
-
-fn changes_queue(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Queued { .. }
-            | Event::ViewCalled { .. }
-            | Event::WantsChanged { .. }
-            | Event::Consented { .. }
-            | Event::ConsentWithdrawn { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::Decided { .. }
-            | Event::ReviewAsked { .. }
-            | Event::Reviewed { .. }
-            | Event::DryRunMoved { .. }
-            | Event::Started { .. }
-            | Event::Ended { .. }
-            | Event::ElicitationAsked(_)
-            | Event::ElicitationOpened { .. }
-            | Event::ElicitationResolved { .. }
-            | Event::SamplingMoved { .. }
-            | Event::Thinking { .. }
-            | Event::Cancelled { .. }
-    )
-}
-
-fn changes_usage(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Said { .. }
-            | Event::Answered { .. }
-            | Event::Spent { .. }
-            | Event::ContextCut { .. }
-            | Event::ContextCompacted(_)
-            | Event::CompactedByVendor(_)
-            | Event::CompactionChosen { .. }
-            | Event::ResultsShortened { .. }
-            | Event::ContextReset
-            | Event::WindowChosen { .. }
-            | Event::ModelChosen { .. }
-    )
 }

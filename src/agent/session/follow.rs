@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{LiveSession, Lost};
+use super::{LiveSession, StaleReason};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
 use crate::agent::effects::tool_call::workspace::OwnersDoor;
-use crate::agent::feed::What;
-use crate::agent::feed::running_answer::Merged;
+use crate::agent::feed::FeedItem;
+use crate::agent::feed::running_answer::MergeResult;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
@@ -25,7 +25,7 @@ impl LiveSession {
         for update in updates {
             self.hear_one(update).await;
         }
-        self.look().await;
+        self.advance().await;
     }
 
     async fn hear_one(&mut self, update: SessionUpdate) {
@@ -48,27 +48,27 @@ impl LiveSession {
             | SessionUpdate::Notice(_)
                 if self.replica.is_run_here() => {}
             SessionUpdate::Delta(delta) => {
-                if self.replica.feed.merge(&delta) == Merged::Gap {
+                if self.replica.feed.merge(&delta) == MergeResult::Gap {
                     self.fill(delta.request()).await;
                 }
             }
             SessionUpdate::Answer(answer) => self.replica.feed.adopt(&answer),
             SessionUpdate::Progress(call, news) => {
                 if self.replica.is_executing(&call) {
-                    self.replica.feed.show(What::Progress(call, news));
+                    self.replica.feed.show(FeedItem::Progress(call, news));
                 }
             }
-            SessionUpdate::Copying(bytes) => self.replica.feed.show(What::Copying(bytes)),
+            SessionUpdate::Copying(bytes) => self.replica.feed.show(FeedItem::Copying(bytes)),
             SessionUpdate::ResourceChanged(resource) => {
-                self.replica.feed.show(What::ResourceChanged(resource));
+                self.replica.feed.show(FeedItem::ResourceChanged(resource));
             }
-            SessionUpdate::Notice(notice) => self.replica.feed.show(What::Notice(notice)),
+            SessionUpdate::Notice(notice) => self.replica.feed.show(FeedItem::Notice(notice)),
             SessionUpdate::TellAnswer => {
                 if self.running.has_model() {
-                    self.replica.feed.tell_answer();
+                    self.replica.feed.send_answer();
                 }
             }
-            SessionUpdate::Deleted => self.replica.lost = Some(Lost::Deleted),
+            SessionUpdate::Deleted => self.replica.lost = Some(StaleReason::Deleted),
         }
     }
 
@@ -97,7 +97,7 @@ impl LiveSession {
     }
 
     /// Takes over if the session's runner is gone, and reconciles the running effects.
-    pub(super) async fn look(&mut self) {
+    pub(super) async fn advance(&mut self) {
         let control = &self.replica.state.control;
         if control.is_unfinished() && self.replica.lost.is_none() {
             let is_over = match &control.runner {
@@ -110,7 +110,9 @@ impl LiveSession {
         }
         self.review().await;
         if self.replica.widen().await {
-            self.replica.feed.show(What::Usage(self.replica.usage()));
+            self.replica
+                .feed
+                .show(FeedItem::Usage(self.replica.usage()));
         }
         self.reconcile();
     }
@@ -205,7 +207,7 @@ impl LiveSession {
     /// Rejects the calls that expired, and goes on.
     pub(super) async fn expire(&mut self) {
         self.outcome(Command::ReviewCalls, None).await;
-        self.look().await;
+        self.advance().await;
     }
 
     async fn take_over(&mut self) {
@@ -219,7 +221,7 @@ impl LiveSession {
     pub(super) async fn end_running(&mut self, is_deleted: bool) {
         let mut calls = self.replica.state.control.calls();
         let has_tasks = calls.any(|call| call.is_executing() && call.task.is_some());
-        if has_tasks && (is_deleted || self.replica.lost == Some(Lost::Deleted)) {
+        if has_tasks && (is_deleted || self.replica.lost == Some(StaleReason::Deleted)) {
             self.running.end_calls().await;
         }
         self.running.stop_all();
@@ -272,6 +274,6 @@ impl LiveSession {
         self.replica
             .cluster
             .broadcaster
-            .tell(&self.replica.key, || SessionUpdate::TellAnswer);
+            .publish(&self.replica.key, || SessionUpdate::TellAnswer);
     }
 }

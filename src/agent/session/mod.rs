@@ -19,14 +19,16 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::creation_limit::CreationLimit;
-pub(super) use self::replica::{Lost, Replica};
+pub(super) use self::replica::{Replica, StaleReason};
 use super::effects::model_request::meter::seen;
-use super::effects::{Running, Wanted};
-use super::feed::What;
+use super::effects::{Running, WantedEffects};
+use super::feed::FeedItem;
 use super::feed::running_answer::RunningAnswer;
-use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
+use super::mailbox::{
+    Acknowledgement, Message, SessionRequest, damaged, deleted, stopping, store_away,
+};
 use crate::domain::{CallId, Code, Holder, SandboxId};
-use crate::session::{Command, Refusal, Rules, Spent};
+use crate::session::{AttemptUsage, Command, Refusal, Rules};
 use crate::store::clock::now;
 use crate::telemetry::instruments;
 
@@ -53,9 +55,9 @@ pub(super) struct LiveSession {
 
 impl LiveSession {
     /// Looks at the session again. Returns true if that changed anything.
-    async fn look_again(&mut self) -> bool {
+    async fn refresh(&mut self) -> bool {
         let version = self.replica.state.control.version;
-        Box::pin(self.handle(Message::Look)).await;
+        Box::pin(self.handle(Message::Refresh)).await;
         self.replica.state.control.version != version
     }
 
@@ -77,10 +79,10 @@ impl LiveSession {
         if Box::pin(self.is_barred()).await {
             Box::pin(self.end_turns()).await;
         }
-        Box::pin(self.look()).await;
+        Box::pin(self.advance()).await;
         let mut idle_since = Instant::now();
         while self.replica.lost.is_none() {
-            self.tell_presence();
+            self.publish_presence();
             let idle_at = idle_since + self.idle_after();
             let wake_at = self.replica.unsettled.or_else(|| self.due_at());
             let mut next = self.set_aside.take();
@@ -104,12 +106,12 @@ impl LiveSession {
                 };
             }
             match next {
-                Some(Message::Leave { by, reply }) => match self.replica.admit(&by) {
+                Some(Message::Delete { by, reply }) => match self.replica.admit(&by) {
                     Ok(()) => return Box::pin(self.vanish(Some(reply))).await,
                     Err(refusal) => drop(reply.send(Err(refusal))),
                 },
-                Some(Message::Rest) => {
-                    if self.can_rest() && self.can_leave(&may_leave) {
+                Some(Message::Evict) => {
+                    if self.can_be_evicted() && self.can_leave(&may_leave) {
                         break;
                     }
                     continue;
@@ -120,10 +122,10 @@ impl LiveSession {
                         continue;
                     }
                 }
-                Some(Message::Look) => {
+                Some(Message::Refresh) => {
                     // Unfinished sessions are looked at every few seconds. That alone must not keep one in
                     // memory, or a card that nobody answers would keep it for ever.
-                    if !Box::pin(self.look_again()).await {
+                    if !Box::pin(self.refresh()).await {
                         continue;
                     }
                 }
@@ -164,11 +166,11 @@ impl LiveSession {
         let spent = self.stop_asking();
         let over = Command::TimeOut { turn, limit, spent };
         self.outcome(over, None).await;
-        self.look().await;
+        self.advance().await;
     }
 
     /// Stops the model request that runs here, if any, and returns its usage.
-    fn stop_asking(&mut self) -> Vec<Spent> {
+    fn stop_asking(&mut self) -> Vec<AttemptUsage> {
         let Some(meter) = self.running.stop_model() else {
             return Vec::new();
         };
@@ -183,7 +185,7 @@ impl LiveSession {
     async fn settle(&mut self) {
         self.replica.expect_settled();
         self.replica.catch_up().await;
-        self.look().await;
+        self.advance().await;
     }
 
     /// Ends the task. Watchers are told if the shown state is no longer valid.
@@ -194,13 +196,13 @@ impl LiveSession {
         let feed = Arc::clone(&self.replica.feed);
         self.vanish(None).await;
         match lost {
-            Lost::Deleted => {}
-            Lost::Rewound => feed.show(What::Rewound),
-            Lost::Damaged => feed.show(What::Damaged),
+            StaleReason::Deleted => {}
+            StaleReason::Rewound => feed.show(FeedItem::Rewound),
+            StaleReason::Damaged => feed.show(FeedItem::Damaged),
         }
     }
 
-    fn tell_presence(&self) {
+    fn publish_presence(&self) {
         let is_owner = self.replica.is_run_here();
         self.replica
             .cluster
@@ -222,7 +224,7 @@ impl LiveSession {
         self.end_running(reply.is_some()).await;
         // A row of this gateway may have been written after another one removed the session from the list.
         // Remove it before the tools are closed, which may take a while.
-        if self.replica.lost == Some(Lost::Deleted) {
+        if self.replica.lost == Some(StaleReason::Deleted) {
             // The session may have been created again. If that cannot be found out, remove the row: the next
             // commit of such a session brings it back.
             let version = self.replica.journal.version().await;
@@ -240,9 +242,9 @@ impl LiveSession {
             .presence
             .leave(&self.replica.key, &self.replica.agent.tools);
         let refusal = match self.replica.lost {
-            Some(Lost::Rewound) => store_away(),
-            Some(Lost::Damaged) => damaged(),
-            Some(Lost::Deleted) | None => deleted(),
+            Some(StaleReason::Rewound) => store_away(),
+            Some(StaleReason::Damaged) => damaged(),
+            Some(StaleReason::Deleted) | None => deleted(),
         };
         if let Some(message) = self.set_aside.take() {
             message.refuse(&refusal);
@@ -284,9 +286,9 @@ impl LiveSession {
             self.end_turns().await;
         }
         match message {
-            Message::Tell { request, by, reply } => {
+            Message::Submit { request, by, reply } => {
                 let answer = match Box::pin(self.replica.admit_request(&by, &request)).await {
-                    Ok(()) => Box::pin(self.tell(*request)).await,
+                    Ok(()) => Box::pin(self.submit(*request)).await,
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; the decision stands.
@@ -313,7 +315,7 @@ impl LiveSession {
                 let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.tools_now()));
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
-            Message::Look => {
+            Message::Refresh => {
                 Box::pin(self.replica.catch_up()).await;
                 if self.replica.has_open_calls() {
                     self.replica.agent.tools.refresh().await;
@@ -324,14 +326,14 @@ impl LiveSession {
                 self.end_turns().await;
             }
             // Handled in the loop, where the task can end.
-            Message::Leave { reply, .. } => drop(reply.send(Err(stopping()))),
-            Message::Updates(_) | Message::Rest => {}
+            Message::Delete { reply, .. } => drop(reply.send(Err(stopping()))),
+            Message::Updates(_) | Message::Evict => {}
         }
         if is_barred {
             // A waiting message may have begun another turn.
             self.end_turns().await;
         }
-        self.look().await;
+        self.advance().await;
     }
 
     /// Returns true if work goes on for a person who may no longer act: then no rule decides, and nothing
@@ -373,9 +375,9 @@ impl LiveSession {
 
     /// Carries out a request. A refusal, or an answer that nothing had to be done, is only final if no other
     /// gateway wrote meanwhile: people at this gateway may have been shown more than this task has read.
-    async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn submit(&mut self, request: SessionRequest) -> Result<Acknowledgement, Refusal> {
         let before = self.replica.state.control.version;
-        let first = self.try_to_tell(request.clone()).await;
+        let first = self.try_to_submit(request.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => version > before,
@@ -389,10 +391,10 @@ impl LiveSession {
         if self.replica.lost.is_some() || self.replica.state.control.version == version {
             return first;
         }
-        self.try_to_tell(request).await
+        self.try_to_submit(request).await
     }
 
-    async fn try_to_tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn try_to_submit(&mut self, request: SessionRequest) -> Result<Acknowledgement, Refusal> {
         if request.approves() {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
@@ -419,7 +421,7 @@ impl LiveSession {
     }
 
     /// Returns true if no effect runs, and no server connections are kept that take time to start again.
-    fn can_rest(&self) -> bool {
+    fn can_be_evicted(&self) -> bool {
         let has_servers = self.replica.agent.tools.idle_limit().is_some();
         self.running.is_empty() && self.replica.unsettled.is_none() && !has_servers
     }
@@ -443,7 +445,7 @@ impl LiveSession {
         if !self.replica.is_run_here() {
             return self.stand_back();
         }
-        self.running.reconcile(&Wanted {
+        self.running.reconcile(&WantedEffects {
             gap: self.replica.state.gap,
             control,
             entries: &self.replica.state.entries,

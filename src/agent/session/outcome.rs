@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::LiveSession;
 use super::commit::Failure;
 use crate::agent::mailbox::{Message, store_away};
-use crate::session::{Command, Outcome, Output, Refusal, Spent};
+use crate::session::{AttemptUsage, Command, Outcome, Output, Refusal};
 
 /// The most outcomes in one commit.
 const MOST_OUTCOMES: usize = 16;
@@ -138,7 +138,7 @@ fn unstorable(outcome: &Command, refusal: &Refusal) -> Option<Command> {
     if let Command::Answered { request, answer } = outcome {
         let request = *request;
         // The request was paid for in any case.
-        let own = Spent {
+        let own = AttemptUsage {
             usage: answer.usage,
             cost: answer.cost,
             request: answer.request.clone(),

@@ -8,17 +8,17 @@ use tokio_util::task::TaskTracker;
 use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
 use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
-use crate::domain::{Actor, CallId, SessionKey, Weighed};
+use crate::domain::{Actor, CallId, CountedEntry, SessionKey};
 use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
 use crate::session::{Genesis, ModelChoice, SessionState};
 
 /// The reason the copy no longer matches the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::agent) enum Lost {
+pub(in crate::agent) enum StaleReason {
     /// The session was deleted.
     Deleted,
     /// The store lost commits that it had acknowledged.
@@ -48,7 +48,7 @@ pub(in crate::agent) struct Replica {
     /// nothing new is started, because the commit may have cancelled it.
     pub(in crate::agent) unsettled: Option<Instant>,
     /// The reason the session's task has to end.
-    pub(in crate::agent) lost: Option<Lost>,
+    pub(in crate::agent) lost: Option<StaleReason>,
 }
 
 impl Replica {
@@ -94,11 +94,11 @@ impl Replica {
     /// gateway ended between a commit and its row.
     pub(super) fn show_all(&self) {
         self.follow_hosts();
-        self.projection.tell(&self.key, &self.state.control);
+        self.projection.update(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
-            self.feed.show(What::Moved(self.state.control.seq));
-            self.feed.show(What::Queue(self.queue()));
-            self.feed.show(What::Usage(self.usage()));
+            self.feed.show(FeedItem::Moved(self.state.control.seq));
+            self.feed.show(FeedItem::Queue(self.queue()));
+            self.feed.show(FeedItem::Usage(self.usage()));
         }
     }
 
@@ -118,7 +118,7 @@ impl Replica {
         self.cut_to = limits;
         let past = Past::of(&self.state);
         let placed = &self.state.control.placed;
-        let count = |entry: &Weighed| {
+        let count = |entry: &CountedEntry| {
             let counter = Counter::default();
             // An attachment in the workspace may be replaced by a short text.
             let elsewhere = attachments::placed(entry, placed);

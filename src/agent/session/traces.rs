@@ -7,7 +7,8 @@ use crate::session::{Call, Commit, Decider, Event, Turn, Verdict};
 
 /// Adds the spans that an own commit ends, before it is applied to the state. Only the gateway that appended
 /// the commit does so, which makes each span once.
-pub(super) fn tell(replica: &Replica, commit: &Commit) {
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events end nothing")]
+pub(super) fn record(replica: &Replica, commit: &Commit) {
     // Whatever begins with this commit ends with a later one.
     let turn = replica.state.control.turn.as_ref();
     let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
@@ -23,47 +24,7 @@ pub(super) fn tell(replica: &Replica, commit: &Commit) {
             Event::Answered { finish, .. } => end(&TurnEnd::Answered(finish)),
             Event::TurnFailed { code, .. } => end(&TurnEnd::Failed(*code)),
             Event::Cancelled { .. } => end(&TurnEnd::Cancelled),
-            Event::Created { .. }
-            | Event::OwnerChanged { .. }
-            | Event::Queued { .. }
-            | Event::WantsChanged { .. }
-            | Event::Consented { .. }
-            | Event::ConsentWithdrawn { .. }
-            | Event::Spent { .. }
-            | Event::StopRequested { .. }
-            | Event::CallStopRequested { .. }
-            | Event::TaskCreated { .. }
-            | Event::ElicitationAsked(_)
-            | Event::ElicitationOpened { .. }
-            | Event::ElicitationResolved { .. }
-            | Event::SamplingMoved { .. }
-            | Event::TitlingMoved { .. }
-            | Event::ReviewAsked { .. }
-            | Event::Reviewed { .. }
-            | Event::DryRunMoved { .. }
-            | Event::UserMessage { .. }
-            | Event::Thinking { .. }
-            | Event::Said { .. }
-            | Event::ViewCalled { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::Started { .. }
-            | Event::Settled { .. }
-            | Event::Withdrawn { .. }
-            | Event::TitleSet { .. }
-            | Event::ModelChosen { .. }
-            | Event::WindowChosen { .. }
-            | Event::ContextReset
-            | Event::ContextCut { .. }
-            | Event::ContextCompacted(_)
-            | Event::CompactedByVendor(_)
-            | Event::CompactionChosen { .. }
-            | Event::RuleGiven { .. }
-            | Event::RuleTakenBack { .. }
-            | Event::HostRefused(_)
-            | Event::AttachmentPlaced { .. }
-            | Event::ResultsShortened { .. }
-            | Event::WorkspaceCopied { .. }
-            | Event::Forked { .. } => {}
+            _ => {}
         }
     }
 }

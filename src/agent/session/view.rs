@@ -7,15 +7,16 @@ use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
-    GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
+    GoingOn, OmittedHistory, QueueState, QueueView, SessionSubscription, SessionView, TurnView,
+    UsageState,
 };
 use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
-use crate::context::{Arranged, ContextSession};
+use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, Gap, ModelChoice, Phase, Refusal, Spent};
+use crate::session::{Activity, AttemptUsage, Gap, ModelChoice, Phase, Refusal};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -62,20 +63,20 @@ impl Replica {
         let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
             return Err(refused);
         };
-        if !self.may_decide((by, role), calls) && !self.cluster.membership.is_alone() {
+        if !self.may_decide(by, role, calls) && !self.cluster.membership.is_alone() {
             self.catch_up().await;
         }
-        let may_decide = self.may_decide((by, role), calls);
+        let may_decide = self.may_decide(by, role, calls);
         may_decide.then_some(()).ok_or(refused)
     }
 
     /// Returns true if the approval of this person, who is not the owner, counts for all of these calls.
-    fn may_decide(&self, who: (&UserId, Option<Role>), calls: &[CallId]) -> bool {
+    fn may_decide(&self, who: &UserId, role: Option<Role>, calls: &[CallId]) -> bool {
         let control = &self.state.control;
         let owner = control.owner.as_ref().map(|owner| &owner.id);
         calls.iter().all(|id| {
             let call = control.call(id);
-            call.is_some_and(|call| call.wants.may_approve(who, owner))
+            call.is_some_and(|call| call.wants.may_approve(who, role, owner))
         })
     }
 
@@ -105,7 +106,7 @@ impl Replica {
     }
 
     /// Returns the usage of a stopped model request: from its meter if it ran here, otherwise estimated.
-    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
+    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<AttemptUsage> {
         if let Some(meter) = meter {
             return meter.stop(so_far, &self.agent);
         }
@@ -143,7 +144,7 @@ impl Replica {
     }
 
     /// Arranges the contexts of the next request, as far as the providers have them at hand.
-    fn arranged(&self) -> Arranged {
+    fn arranged(&self) -> ArrangedContexts {
         let turn = self.state.control.turn.as_ref().map(|turn| turn.id);
         let entries = &self.state.entries;
         let session = ContextSession::of(&self.key, entries, turn.unwrap_or_default());
@@ -151,7 +152,7 @@ impl Replica {
     }
 
     /// The input of the next request within these limits.
-    fn reads<'a>(&'a self, arranged: &'a Arranged, limits: history::Limits) -> Reads<'a> {
+    fn reads<'a>(&'a self, arranged: &'a ArrangedContexts, limits: history::Limits) -> Reads<'a> {
         Reads {
             input: history::last_input(&self.state.entries),
             arranged,
@@ -164,7 +165,7 @@ impl Replica {
     /// read `own`.
     fn window(
         &self,
-        (arranged, choice): (&Arranged, &ModelChoice),
+        (arranged, choice): (&ArrangedContexts, &ModelChoice),
         (own, limits): (history::Limits, history::Limits),
         counter: Counter,
     ) -> history::Window {
@@ -184,7 +185,7 @@ impl Replica {
     }
 
     /// Returns what the next request would leave out, and its approximate tokens; `None` if unknown.
-    fn next_request(&self) -> (LeftOut, Option<u64>) {
+    fn next_request(&self) -> (OmittedHistory, Option<u64>) {
         let own = self.limits_of(self.choice());
         let counter = self.counter();
         let arranged = self.arranged();
@@ -202,7 +203,7 @@ impl Replica {
             .entries
             .len()
             .saturating_sub(arranged.history().len());
-        let left_out = LeftOut {
+        let left_out = OmittedHistory {
             messages: self.state.left_out + shown.left_out + hidden as u64,
             from_seq: shown.from_seq,
             whole_reads_more: !whole.are_within(limits),
@@ -210,7 +211,7 @@ impl Replica {
         (left_out, base.map(|base| base.tokens + shown.tokens))
     }
 
-    pub(super) fn joined(&self) -> Joined {
+    pub(super) fn joined(&self) -> SessionSubscription {
         let (signals, answer) = self.feed.watch();
         let control = &self.state.control;
         let view = SessionView {
@@ -241,6 +242,6 @@ impl Replica {
             rules: Arc::clone(&control.rules),
             container: self.agent.tools.site().container,
         };
-        Joined { signals, view }
+        SessionSubscription { signals, view }
     }
 }

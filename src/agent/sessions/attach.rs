@@ -50,7 +50,7 @@ impl Sessions {
             return Err(Refusal::new(Code::NotAllowed, text));
         }
         let open = SessionRequest::Command(Command::Open { title: None });
-        self.tell(key, caller, open).await?;
+        self.submit(key, caller, open).await?;
         self.listed().await;
         let share = attachments.begin(Holder {
             tenant: caller.tenant.id.clone(),

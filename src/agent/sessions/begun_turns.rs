@@ -14,12 +14,12 @@ pub(super) struct BegunTurns(
 
 #[derive(Default)]
 struct Turns {
-    of_session: HashMap<SessionKey, Begun>,
+    of_session: HashMap<SessionKey, BegunTurn>,
     /// The number of turns recorded so far.
     noted: u64,
 }
 
-struct Begun {
+struct BegunTurn {
     credential: CredentialId,
     /// Distinguishes this turn from a later one of the same session.
     number: u64,
@@ -34,7 +34,7 @@ impl BegunTurns {
         let mut turns = self.turns();
         turns.noted += 1;
         let number = turns.noted;
-        let begun = Begun { credential, number };
+        let begun = BegunTurn { credential, number };
         turns.of_session.insert(key.clone(), begun);
     }
 

@@ -41,7 +41,7 @@ pub async fn fork(
     };
     let ForkRequest { from_seq, mut then } = request;
     let (journal, state) = write_fork(sessions, key, &new, (caller, from_seq)).await?;
-    sessions.0.projection.tell(&new, &state.control);
+    sessions.0.projection.update(&new, &state.control);
     let is_unanswered = !state.control.waiting.is_empty();
     let awaits_workspace = state.control.awaits_workspace;
     if state.control.version > SNAPSHOT_FROM as u64 {
@@ -58,7 +58,7 @@ pub async fn fork(
         then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
     }
     for request in then {
-        if let Err(refusal) = sessions.tell(&new, caller, request).await {
+        if let Err(refusal) = sessions.submit(&new, caller, request).await {
             // A caller who asked for a session with an answer must not be left with one that has none.
             if let Err(error) = sessions.delete(&new, caller).await {
                 tracing::warn!(session.id = %new.session, error = error.message, "A fork that was refused is still there");

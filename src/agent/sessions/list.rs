@@ -121,7 +121,7 @@ impl Sessions {
         let owner = self.own(key, caller).await?;
         let changed = self.0.records().sessions().mark(key, owner, change).await?;
         let row = changed.ok_or_else(not_found)?;
-        self.0.lists.tell(vec![ListUpdate::Changed(row.clone())]);
+        self.0.lists.publish(vec![ListUpdate::Changed(row.clone())]);
         Ok(row)
     }
 

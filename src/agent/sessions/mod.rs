@@ -37,10 +37,10 @@ use super::cluster::list_broadcast::ListBroadcast;
 use super::cluster::message::ClusterMessage;
 use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
-use super::feed::{Feed, Joined, ShownEvent};
+use super::feed::{Feed, SessionSubscription, ShownEvent};
 use super::journal::Journal;
 use super::journal::projection::{Bells, Projection};
-use super::mailbox::{Accepted, Message, SessionRequest, stopping};
+use super::mailbox::{Acknowledgement, Message, SessionRequest, stopping};
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
@@ -205,7 +205,7 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.tell(
+        self.submit(
             &key,
             caller,
             SessionRequest::Command(Command::Open { title }),
@@ -216,17 +216,17 @@ impl Sessions {
     }
 
     /// Sends a request to a session. Once it is answered, its changes are durable.
-    pub async fn tell(
+    pub async fn submit(
         &self,
         key: &SessionKey,
         caller: &Caller,
         request: SessionRequest,
-    ) -> Result<Accepted, Refusal> {
+    ) -> Result<Acknowledgement, Refusal> {
         may_act(caller)?;
         let request = self.look_up(key, caller, request).await?;
         let begins = request.begins_turn();
         let (by, request) = (caller.user.id.clone(), Box::new(request));
-        let told = self.request(key, caller, |reply| Message::Tell { request, by, reply });
+        let told = self.request(key, caller, |reply| Message::Submit { request, by, reply });
         let accepted = told.await?;
         if begins {
             self.0.begun.note(key, caller);
@@ -235,7 +235,11 @@ impl Sessions {
     }
 
     /// Returns the session's current state, and all signals that follow.
-    pub async fn join(&self, key: &SessionKey, caller: &Caller) -> Result<Joined, Refusal> {
+    pub async fn join(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<SessionSubscription, Refusal> {
         let by = caller.user.id.clone();
         let joined = self.request(key, caller, |reply| Message::Join { by, reply });
         let joined = joined.await?;
@@ -299,7 +303,7 @@ impl Sessions {
     pub async fn delete(&self, key: &SessionKey, caller: &Caller) -> Result<(), Refusal> {
         may_act(caller)?;
         let by = caller.user.id.clone();
-        let left = self.request(key, caller, |reply| Message::Leave { by, reply });
+        let left = self.request(key, caller, |reply| Message::Delete { by, reply });
         let left = left.await;
         removal::remove(&self.0, key, &caller.user.id, left).await
     }
@@ -342,7 +346,7 @@ impl Sessions {
     /// only after its tasks have ended.
     pub async fn hand_over(&self) {
         let cluster = &self.0.cluster;
-        cluster.presence.tell(false).await;
+        cluster.presence.publish(false).await;
         cluster.bus.leave().await;
         self.say(|gateway| ClusterMessage::Left { gateway }).await;
     }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::registry::SessionRegistry;
 use crate::agent::mailbox::{Message, limit_reached};
 use crate::domain::{
-    Caller, Holder, Reached, Resource, SessionKey, Share, TenantId, UserId, Whose,
+    Caller, Holder, ReachedLimit, Resource, SessionKey, Share, ShareLevel, TenantId, UserId,
 };
 use crate::session::Refusal;
 
@@ -57,7 +57,7 @@ impl SessionRegistry {
 
     /// Asks sessions that count against that limit to unload if nobody needs them; those of the user with the
     /// most first.
-    fn ask_to_leave(&self, holder: &Holder, reached: Reached) {
+    fn ask_to_leave(&self, holder: &Holder, reached: ReachedLimit) {
         let slots = self.slots();
         let held = |tenant: &TenantId, user: &UserId| {
             let (tenant, user) = (tenant.clone(), user.clone());
@@ -68,9 +68,9 @@ impl SessionRegistry {
             .filter_map(|(key, slot)| {
                 let user = &slot.genesis.owner.id;
                 let rank = match reached.whose {
-                    Whose::User => (*user == holder.user).then_some(0),
-                    Whose::Tenant if key.tenant != holder.tenant => None,
-                    Whose::Tenant | Whose::All => Some(held(&key.tenant, user)),
+                    ShareLevel::User => (*user == holder.user).then_some(0),
+                    ShareLevel::Tenant if key.tenant != holder.tenant => None,
+                    ShareLevel::Tenant | ShareLevel::All => Some(held(&key.tenant, user)),
                 };
                 Some((Reverse(rank?), slot.mailbox.as_ref()?))
             })
@@ -80,7 +80,7 @@ impl SessionRegistry {
         // its mailbox.
         for (_, mailbox) in found.into_iter().take(ASKED) {
             // A session whose mailbox is full is in use.
-            let _ = mailbox.try_send(Message::Rest);
+            let _ = mailbox.try_send(Message::Evict);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::domain::TenantId;
 use crate::store::Error;
 
 /// The tenants whose rules have changed.
-enum Whose {
+enum ChangedTenants {
     /// These tenants.
     Some(HashSet<TenantId>),
     /// Any tenant, because changes were missed.
@@ -34,7 +34,7 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
         };
         let whose = match first {
             Ok(tenant) => with_those_behind(tenant, &mut changes),
-            Err(RecvError::Lagged(_)) => Whose::Anybody,
+            Err(RecvError::Lagged(_)) => ChangedTenants::Anybody,
             Err(RecvError::Closed) => return,
         };
         let Some(registry) = inner.upgrade() else {
@@ -51,24 +51,26 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
 }
 
 /// Merges changes that come close together.
-fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> Whose {
+fn with_those_behind(tenant: TenantId, changes: &mut Receiver<TenantId>) -> ChangedTenants {
     let mut tenants = HashSet::from([tenant]);
     loop {
         match changes.try_recv() {
             Ok(tenant) => drop(tenants.insert(tenant)),
-            Err(TryRecvError::Lagged(_)) => return Whose::Anybody,
-            Err(TryRecvError::Empty | TryRecvError::Closed) => return Whose::Some(tenants),
+            Err(TryRecvError::Lagged(_)) => return ChangedTenants::Anybody,
+            Err(TryRecvError::Empty | TryRecvError::Closed) => {
+                return ChangedTenants::Some(tenants);
+            }
         }
     }
 }
 
 /// Reviews the unfinished sessions concerned. A session that another living gateway runs is left to that
 /// gateway, which is told too.
-async fn review(registry: &Arc<SessionRegistry>, whose: &Whose) -> Result<(), Error> {
+async fn review(registry: &Arc<SessionRegistry>, whose: &ChangedTenants) -> Result<(), Error> {
     for key in registry.store.active().await? {
         let is_concerned = match whose {
-            Whose::Some(tenants) => tenants.contains(&key.tenant),
-            Whose::Anybody => true,
+            ChangedTenants::Some(tenants) => tenants.contains(&key.tenant),
+            ChangedTenants::Anybody => true,
         };
         if is_concerned {
             registry.review_one(&key).await;

@@ -30,14 +30,14 @@ pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
-        let looking = stop.run_until_cancelled(look(&registry));
-        if let Some(Err(error)) = looking.await {
+        let advancing = stop.run_until_cancelled(advance(&registry));
+        if let Some(Err(error)) = advancing.await {
             tracing::debug!(?error, "Who may still act cannot be read");
         }
     }
 }
 
-async fn look(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
+async fn advance(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for key in registry.records().sessions().of_barred().await? {
         // The session checks first whether its person may act.
         registry.review_one(&key).await;

@@ -60,7 +60,7 @@ pub(in crate::agent) async fn keep_complete(
         let mut damaged = HashSet::new();
         loop {
             let is_due = compared.is_none_or(|at| at.elapsed() >= COMPARE_EVERY);
-            match look(&stores, is_due, &mut damaged).await {
+            match advance(&stores, is_due, &mut damaged).await {
                 Ok(completed) => {
                     if completed > 0 {
                         tracing::info!(
@@ -86,7 +86,7 @@ pub(in crate::agent) async fn keep_complete(
 
 /// Completes the sessions that are behind, and returns their number. Pauses for half of the time, because
 /// people's requests use the same store.
-async fn look(
+async fn advance(
     (live, records): &Stores,
     is_of_all: bool,
     damaged: &mut HashSet<SessionKey>,

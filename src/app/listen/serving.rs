@@ -87,7 +87,7 @@ pub(in crate::app) async fn serve(
         }
         match taken.open.take(taken.address(peer)) {
             Ok(share) => {
-                let stream = Counted {
+                let stream = CountedConnection {
                     stream,
                     explained: None,
                     _share: share,
@@ -110,7 +110,7 @@ pub(in crate::app) async fn serve(
 
 /// Answers the requests of one connection, until it becomes a websocket.
 async fn converse(
-    stream: Counted,
+    stream: CountedConnection,
     peer: SocketAddr,
     router: Router,
     head_limit: Duration,
@@ -178,19 +178,19 @@ impl Refusals {
 }
 
 /// A connection that counts until it ends, also as a websocket.
-struct Counted {
+struct CountedConnection {
     stream: TcpStream,
     /// A problem document that is written in place of the library's empty answer.
-    explained: Option<Box<Explained>>,
+    explained: Option<Box<ExplainedStart>>,
     _share: AddressShare,
 }
 
-struct Explained {
+struct ExplainedStart {
     bytes: Vec<u8>,
     written: usize,
 }
 
-impl Counted {
+impl CountedConnection {
     /// Writes the problem document if the library's answer has no body; the whole of that answer counts as
     /// written once the document is.
     fn poll_explain(
@@ -200,7 +200,7 @@ impl Counted {
     ) -> Option<Poll<io::Result<usize>>> {
         if self.explained.is_none() {
             let bytes = explain_unreadable_head(answer)?;
-            self.explained = Some(Box::new(Explained { bytes, written: 0 }));
+            self.explained = Some(Box::new(ExplainedStart { bytes, written: 0 }));
         }
         let explained = self.explained.as_mut()?;
         while let Some(rest) = explained.bytes.get(explained.written..)
@@ -220,7 +220,7 @@ impl Counted {
     }
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -230,7 +230,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedConnection {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

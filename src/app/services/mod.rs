@@ -159,8 +159,8 @@ fn follow(
     store: &Store,
     agents: &(TaskTracker, CancellationToken),
 ) {
-    let telling = disk::tell(place.disk.clone(), report.clone(), agents.1.clone());
-    agents.0.spawn(telling);
+    let showing = disk::show(place.disk.clone(), report.clone(), agents.1.clone());
+    agents.0.spawn(showing);
     deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
 }
 

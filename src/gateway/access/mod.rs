@@ -47,7 +47,7 @@ pub struct AccessRules {
 
 /// The parts of a request that tell its origin.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Asked<'r> {
+pub struct RequestOrigin<'r> {
     /// `Host`, or the authority of the request line; `None` if there is not exactly one.
     pub host: Option<&'r str>,
     /// `Origin`.
@@ -60,7 +60,7 @@ pub struct Asked<'r> {
 
 /// The reason a request is refused. The texts name the setting that would allow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum AccessError {
     /// The request has no `Host`, or more than one.
     #[error("the request names no host, or more than one")]
     NoHost,
@@ -146,33 +146,33 @@ impl AccessRules {
     }
 
     /// Returns an error if the request may not proceed.
-    pub fn check(&self, asked: Asked<'_>) -> Result<(), Refused> {
-        let host = asked.host.ok_or(Refused::NoHost)?;
+    pub fn check(&self, asked: RequestOrigin<'_>) -> Result<(), AccessError> {
+        let host = asked.host.ok_or(AccessError::NoHost)?;
         let known = split(host).filter(|(name, _)| self.hosts.iter().any(|known| known == name));
         let Some(host) = known else {
-            return Err(Refused::Host(host.to_owned()));
+            return Err(AccessError::Host(host.to_owned()));
         };
         if !asked.is_guarded {
             return Ok(());
         }
         match asked.origin {
             Some(origin) if self.is_allowed(origin) || self.is_own(origin, &host) => Ok(()),
-            Some(origin) => Err(Refused::Origin(origin.to_owned())),
+            Some(origin) => Err(AccessError::Origin(origin.to_owned())),
             // Browsers omit the origin of some requests, but then send the site; other programs send
             // neither.
             None => match asked.site {
                 None | Some("same-origin" | "none") => Ok(()),
-                Some(_) => Err(Refused::OtherSite),
+                Some(_) => Err(AccessError::OtherSite),
             },
         }
     }
 
     /// Checks a read request like a write, so that a page of another site cannot make it; for reads that
     /// cost something.
-    pub fn check_guarded(&self, parts: &Parts) -> Result<(), Refused> {
-        self.check(Asked {
+    pub fn check_guarded(&self, parts: &Parts) -> Result<(), AccessError> {
+        self.check(RequestOrigin {
             is_guarded: true,
-            ..Asked::of(parts, false)
+            ..RequestOrigin::of(parts, false)
         })
     }
 
@@ -332,7 +332,7 @@ impl AccessRules {
     }
 }
 
-impl<'r> Asked<'r> {
+impl<'r> RequestOrigin<'r> {
     /// Reads a request. `is_socket` is true if the request opens a stream, such as a Socket.IO connection.
     pub fn of(parts: &'r Parts, is_socket: bool) -> Self {
         let text = |name| {

@@ -6,7 +6,7 @@ use axum::extract::ConnectInfo;
 use axum::http::request::Parts;
 use axum::http::{Method, Request};
 
-use super::{AccessRules, Asked, Refused};
+use super::{AccessError, AccessRules, RequestOrigin};
 use crate::config;
 
 fn rules(public_url: &str, bind: &str) -> AccessRules {
@@ -22,9 +22,9 @@ fn rules(public_url: &str, bind: &str) -> AccessRules {
 fn only_known_hosts_are_answered() {
     fn check(host: Option<&str>, expected: bool) {
         let rules = rules("https://Sepal.example/agents", "192.0.2.7");
-        let asked = Asked {
+        let asked = RequestOrigin {
             host,
-            ..Asked::default()
+            ..RequestOrigin::default()
         };
         assert_eq!(rules.check(asked).is_ok(), expected, "{host:?}");
     }
@@ -65,22 +65,22 @@ fn only_known_hosts_are_answered() {
 fn a_wildcard_address_is_no_name() {
     for bind in ["0.0.0.0", "::", "[::]"] {
         let rules = rules("", bind);
-        let asked = |host| Asked {
+        let asked = |host| RequestOrigin {
             host: Some(host),
-            ..Asked::default()
+            ..RequestOrigin::default()
         };
         assert_eq!(
             rules.check(asked("192.0.2.7")),
-            Err(Refused::Host("192.0.2.7".into())),
+            Err(AccessError::Host("192.0.2.7".into())),
             "{bind}"
         );
         assert_eq!(rules.check(asked("localhost")), Ok(()), "{bind}");
     }
     let v6 = rules("", "fd00::1");
     assert!(
-        v6.check(Asked {
+        v6.check(RequestOrigin {
             host: Some("[fd00::1]:3000"),
-            ..Asked::default()
+            ..RequestOrigin::default()
         })
         .is_ok()
     );
@@ -92,7 +92,7 @@ fn foreign_pages_change_nothing() {
         let rules = rules("https://sepal.example:8443/agents", "localhost");
         let some = |text: &'static str| Some(text).filter(|text| !text.is_empty());
         let (origin, site) = (origin.to_owned().leak(), site.to_owned().leak());
-        let asked = Asked {
+        let asked = RequestOrigin {
             host: Some(host),
             origin: some(origin),
             site: some(site),
@@ -106,7 +106,7 @@ fn foreign_pages_change_nothing() {
         // Unguarded reads depend on the host alone.
         assert!(
             rules
-                .check(Asked {
+                .check(RequestOrigin {
                     is_guarded: false,
                     ..asked
                 })

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use super::ApiError;
 use crate::agent::{BudgetError, NotificationError, RowError, RuleError};
 use crate::domain::Code;
-use crate::gateway::access::Refused;
+use crate::gateway::access::AccessError;
 use crate::mcp::authorization::AuthorizationError;
 use crate::servers::{ConnectError, RegistryError};
 use crate::session::Refusal;
@@ -21,12 +21,12 @@ impl From<Refusal> for ApiError {
     }
 }
 
-impl From<Refused> for ApiError {
-    fn from(refused: Refused) -> Self {
+impl From<AccessError> for ApiError {
+    fn from(refused: AccessError) -> Self {
         let field = match refused {
-            Refused::NoHost | Refused::Host(_) => "Host",
-            Refused::Origin(_) => "Origin",
-            Refused::OtherSite => "Sec-Fetch-Site",
+            AccessError::NoHost | AccessError::Host(_) => "Host",
+            AccessError::Origin(_) => "Origin",
+            AccessError::OtherSite => "Sec-Fetch-Site",
         };
         Self::of_field(Code::HostRefused, field, refused.to_string())
     }

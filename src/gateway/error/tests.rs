@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{ApiError, render};
 use crate::domain::{Code, RequestId};
-use crate::gateway::access::Refused;
+use crate::gateway::access::AccessError;
 use crate::session::Refusal;
 use crate::{store, tenancy};
 
@@ -110,7 +110,11 @@ fn every_situation_has_its_status() {
         413,
         "too_large",
     );
-    check(Refused::Host("evil.example".into()), 403, "host_refused");
+    check(
+        AccessError::Host("evil.example".into()),
+        403,
+        "host_refused",
+    );
     for (code, status) in [
         (Code::SessionNotFound, 404),
         (Code::NoSuchCall, 404),

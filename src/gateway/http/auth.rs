@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use crate::config::AuthMode;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
-use crate::gateway::auth::{self, Entered};
+use crate::gateway::auth::{self, AuthenticatedPage};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
 use crate::gateway::word_list;
@@ -143,7 +143,7 @@ type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
 ))]
 pub(super) async fn read_me(
     State(state): State<GatewayState>,
-    entered: Result<Entered, ApiError>,
+    entered: Result<AuthenticatedPage, ApiError>,
     parts: Parts,
 ) -> Result<Json<Me>, ApiError> {
     match entered {
@@ -217,7 +217,7 @@ pub(super) async fn sign_in(
 ))]
 pub(super) async fn sign_out(
     State(state): State<GatewayState>,
-    entered: Result<Entered, ApiError>,
+    entered: Result<AuthenticatedPage, ApiError>,
     parts: Parts,
 ) -> Result<Response, ApiError> {
     let cookie = [(SET_COOKIE, auth::clear_cookie(state.access.peer(&parts))?)];
@@ -240,7 +240,7 @@ pub(super) async fn sign_out(
 ))]
 pub(super) async fn issue_ticket(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
 ) -> Json<IssueTicketResponse> {
     let ticket = state.tenancy.issue_ticket(&entered.authenticated);
     Json(IssueTicketResponse {

@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::auth::{SetUpRequest, SignInRequest};
 use super::providers::PutProviderRequest;
 use crate::config;
-use crate::gateway::access::{AccessRules, Asked};
+use crate::gateway::access::{AccessRules, RequestOrigin};
 use crate::gateway::auth::{shown, ticket};
 use crate::gateway::extract::{Body, OptionalBody, Query};
 
@@ -82,7 +82,7 @@ fn check_doors(parts: &Parts) {
         trusted_proxies: vec!["10.0.0.0/8".parse().unwrap()],
     };
     let rules = AccessRules::new(&settings, "127.0.0.1");
-    let asked = Asked::of(parts, true);
+    let asked = RequestOrigin::of(parts, true);
     if rules.check(asked).is_ok() {
         let ours = ["localhost", "127.0.0.1", "[::1]", "sepal.example"];
         let host = asked.host.unwrap().to_ascii_lowercase();

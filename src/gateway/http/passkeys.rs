@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::domain::Timestamp;
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
-use crate::gateway::auth::Entered;
+use crate::gateway::auth::AuthenticatedPage;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, required};
 use crate::store::records::PasskeyRow;
@@ -111,7 +111,7 @@ pub(super) fn routes() -> ApiRouter {
     responses((status = 200, body = PasskeyList)))]
 async fn list_passkeys(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
     parts: Parts,
 ) -> Result<Json<PasskeyList>, ApiError> {
     let relying = state.access.relying_party(&parts);
@@ -133,7 +133,7 @@ async fn list_passkeys(
     responses((status = 200, body = ChallengePasskeyResponse), (status = 403, body = Problem)))]
 async fn challenge_passkey(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
     parts: Parts,
     Body(body): Body<ChangePasskeysRequest>,
 ) -> Result<Json<ChallengePasskeyResponse>, ApiError> {
@@ -152,7 +152,7 @@ async fn challenge_passkey(
         (status = 403, body = Problem)))]
 async fn add_passkey(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
     parts: Parts,
     Body(body): Body<AddPasskeyRequest>,
 ) -> Result<(StatusCode, Json<PasskeyItem>), ApiError> {
@@ -174,7 +174,7 @@ async fn add_passkey(
         (status = 404, body = Problem)))]
 async fn rename_passkey(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
     Path(id): Path<String>,
     Body(body): Body<RenamePasskeyRequest>,
 ) -> Result<StatusCode, ApiError> {
@@ -191,7 +191,7 @@ async fn rename_passkey(
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_passkey(
     State(state): State<GatewayState>,
-    entered: Entered,
+    entered: AuthenticatedPage,
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<ChangePasskeysRequest>,
 ) -> Result<StatusCode, ApiError> {

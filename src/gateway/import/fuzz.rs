@@ -1,6 +1,6 @@
 //! Fuzzes the readers of other programs' exports and of their archives.
 
-use super::{Found, read};
+use super::{FileEntry, read};
 use crate::jobs::Watch;
 use crate::session::Speaker;
 
@@ -13,7 +13,7 @@ fn imports() {
             return;
         };
         for item in found {
-            let Found::Conversation(conversation) = item else {
+            let FileEntry::Conversation(conversation) = item else {
                 continue;
             };
             assert!(conversation.title.chars().count() <= 200);

@@ -29,7 +29,7 @@ const MAX_TAKEN: usize = 192 * 1024 * 1024;
 
 /// An entry of a file, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::gateway) enum Found {
+pub(in crate::gateway) enum FileEntry {
     Conversation(Conversation),
     /// An entry that is not a conversation, or an empty one.
     Unusable {
@@ -60,7 +60,7 @@ pub(in crate::gateway) enum Error {
 
 /// Reads the conversations of a file in their order. Each part of the file is scanned a fixed number of
 /// times, regardless of its nesting. Reading stops when the request is abandoned.
-pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<Found>, Error> {
+pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<FileEntry>, Error> {
     let mut reader = Reader {
         watch,
         found: Vec::new(),
@@ -76,7 +76,7 @@ pub(in crate::gateway) fn read(file: &[u8], watch: &Watch) -> Result<Vec<Found>,
 
 struct Reader<'w> {
     watch: &'w Watch,
-    found: Vec<Found>,
+    found: Vec<FileEntry>,
     /// The number of bytes of the messages found so far.
     taken: usize,
 }
@@ -99,7 +99,7 @@ impl Reader<'_> {
         for entry in entries.items {
             let read = read_entry(entry);
             is_known |= read.is_some();
-            self.take(read.unwrap_or_else(|| Found::Unusable {
+            self.take(read.unwrap_or_else(|| FileEntry::Unusable {
                 title: parts::title_of(entry),
                 why: "it is no conversation of a known form",
             }))?;
@@ -107,11 +107,11 @@ impl Reader<'_> {
         is_known.then_some(()).ok_or(Error::Unknown)
     }
 
-    fn take(&mut self, found: Found) -> Result<(), Error> {
+    fn take(&mut self, found: FileEntry) -> Result<(), Error> {
         if self.watch.is_abandoned() {
             return Err(Error::Abandoned);
         }
-        if let Found::Conversation(conversation) = &found {
+        if let FileEntry::Conversation(conversation) = &found {
             let said = conversation.said.iter().map(|said| said.text.len());
             self.taken = self.taken.saturating_add(said.sum());
         }
@@ -142,10 +142,10 @@ struct Head<'a> {
 }
 
 /// Reads the conversation of an entry; `None` if the entry has no known form.
-fn read_entry(entry: &RawValue) -> Option<Found> {
+fn read_entry(entry: &RawValue) -> Option<FileEntry> {
     let head: Head<'_> = serde_json::from_str(entry.get()).ok()?;
     if has_too_many_values(entry) {
-        return Some(Found::Unusable {
+        return Some(FileEntry::Unusable {
             title: parts::title_of(entry),
             why: "it has more than 500,000 values; export it in parts",
         });

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::Found;
+use super::FileEntry;
 use crate::agent::{CarriedFile, Conversation};
 use crate::domain::Timestamp;
 use crate::session::{SaidElsewhere, Speaker};
@@ -107,14 +107,14 @@ impl Reading {
     }
 
     /// Returns the complete conversation.
-    pub(super) fn finish(mut self) -> Found {
+    pub(super) fn finish(mut self) -> FileEntry {
         let title = if self.title.is_empty() {
             let first = self.said.first().map_or("", |said| &said.text);
             one_line(first)
         } else {
             self.title
         };
-        let unusable = |why| Found::Unusable {
+        let unusable = |why| FileEntry::Unusable {
             title: title.clone(),
             why,
         };
@@ -127,7 +127,7 @@ impl Reading {
         for said in &mut self.said {
             shorten(&mut said.text);
         }
-        Found::Conversation(Conversation {
+        FileEntry::Conversation(Conversation {
             origin: (self.place, id),
             title: if title.is_empty() {
                 "Untitled".to_owned()
@@ -222,10 +222,10 @@ pub(super) fn has_too_many_values(entry: &RawValue) -> bool {
 /// Returns the title of an entry that is not a conversation.
 pub(super) fn title_of(entry: &RawValue) -> String {
     #[derive(Deserialize)]
-    struct Titled {
+    struct TitleField {
         title: Option<String>,
     }
-    let read: Option<Titled> = serde_json::from_str(entry.get()).ok();
+    let read: Option<TitleField> = serde_json::from_str(entry.get()).ok();
     one_line(&read.and_then(|read| read.title).unwrap_or_default())
 }
 

@@ -6,23 +6,23 @@ use serde_json::{Value, json};
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use super::{Error, Found, MAX_UNPACKED, archive};
+use super::{Error, FileEntry, MAX_UNPACKED, archive};
 use crate::agent::Conversation;
 use crate::jobs::{Pool, Watch};
 use crate::session::{SaidElsewhere, Speaker};
 
-fn read(file: &[u8]) -> Result<Vec<Found>, Error> {
+fn read(file: &[u8]) -> Result<Vec<FileEntry>, Error> {
     super::read(file, &Watch::default())
 }
 
-fn conversations(file: &Value) -> Vec<Found> {
+fn conversations(file: &Value) -> Vec<FileEntry> {
     read(file.to_string().as_bytes()).unwrap()
 }
 
 fn only(file: &Value) -> Conversation {
     match conversations(file).remove(0) {
-        Found::Conversation(conversation) => conversation,
-        Found::Unusable { why, .. } => panic!("{why}"),
+        FileEntry::Conversation(conversation) => conversation,
+        FileEntry::Unusable { why, .. } => panic!("{why}"),
     }
 }
 
@@ -139,8 +139,8 @@ fn what_is_no_conversation_is_told_beside_those_that_are() {
     let told: Vec<&str> = found
         .iter()
         .map(|found| match found {
-            Found::Conversation(_) => "taken",
-            Found::Unusable { why, .. } => why,
+            FileEntry::Conversation(_) => "taken",
+            FileEntry::Unusable { why, .. } => why,
         })
         .collect();
     assert_eq!(
@@ -152,7 +152,7 @@ fn what_is_no_conversation_is_told_beside_those_that_are() {
             "it is empty",
         ]
     );
-    assert!(matches!(&found[0], Found::Unusable { title, .. } if title == "Corrupted"));
+    assert!(matches!(&found[0], FileEntry::Unusable { title, .. } if title == "Corrupted"));
 }
 
 fn message(id: &str, parent: &str, is_person: bool, text: &str) -> Value {
@@ -243,7 +243,7 @@ fn librechat_gives_the_newest_branch_of_a_tree_however_deep_it_is() {
     text.push_str(&"]}".repeat(depth));
     text.push_str("]}");
     let found = read(text.as_bytes()).unwrap();
-    assert!(matches!(&found[..], [Found::Conversation(_)]));
+    assert!(matches!(&found[..], [FileEntry::Conversation(_)]));
 }
 
 fn open_webui(answer: &Value) -> Value {
@@ -392,7 +392,7 @@ fn many_deep_conversations_are_gone_through_once() {
     let file = format!("[{}]", vec![tree; 40].join(","));
     let found = read(file.as_bytes()).unwrap();
     assert_eq!(found.len(), 40);
-    let is_taken = |found: &Found| matches!(found, Found::Conversation(_));
+    let is_taken = |found: &FileEntry| matches!(found, FileEntry::Conversation(_));
     assert!(found.iter().all(is_taken));
 }
 
@@ -406,9 +406,9 @@ fn few_bytes_that_are_many_values_are_left_out() {
         .replacen('{', &format!("{{\"x\":{zeros},"), 1);
     let found = read(format!("[{text},{}]", chatgpt()).as_bytes()).unwrap();
     assert!(
-        matches!(&found[0], Found::Unusable { title, why } if title == "Wide" && why.contains("500,000"))
+        matches!(&found[0], FileEntry::Unusable { title, why } if title == "Wide" && why.contains("500,000"))
     );
-    assert!(matches!(found[1], Found::Conversation(_)));
+    assert!(matches!(found[1], FileEntry::Conversation(_)));
     let entries = format!("[{}0]", "0,".repeat(10_000));
     let refused = read(entries.as_bytes());
     assert_eq!(refused, Err(Error::TooMuch("10,000 conversations")));

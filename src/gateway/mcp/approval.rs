@@ -28,7 +28,7 @@ pub struct Verdict {
 
 /// The result of asking a person at the door.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum DoorReply {
     /// The person decided.
     Verdict(Verdict),
     /// Nobody can be asked there, or the client left.
@@ -41,18 +41,18 @@ pub enum Heard {
     },
 }
 
-/// Asks the person at the client; [`Heard::Nobody`] if the client cannot ask or sent no usable answer.
-pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> Heard {
+/// Asks the person at the client; [`DoorReply::Nobody`] if the client cannot ask or sent no usable answer.
+pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> DoorReply {
     let modes = peer.supported_elicitation_modes();
     if !modes.contains(&ElicitationMode::Form) {
-        return Heard::Nobody;
+        return DoorReply::Nobody;
     }
     match form_of_call(call) {
         Ok(Some(form)) => match heard(peer, &call.id, form).await {
-            Some(answer) => verdict_of(&answer).map_or(Heard::Nobody, Heard::Verdict),
-            None => Heard::Nobody,
+            Some(answer) => verdict_of(&answer).map_or(DoorReply::Nobody, DoorReply::Verdict),
+            None => DoorReply::Nobody,
         },
-        Ok(None) => Heard::Nobody,
+        Ok(None) => DoorReply::Nobody,
         Err(too_long) => too_long,
     }
 }
@@ -84,8 +84,8 @@ const DECLINED: ElicitationAnswer = ElicitationAnswer {
 
 /// Builds the form that asks whether a call may run, with the whole call. `None` if the schema cannot be
 /// built; an error if the call is too long to be shown.
-pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, Heard> {
-    let message = message(call).map_err(|chars| Heard::TooLong {
+pub(super) fn form_of_call(call: &Call) -> Result<Option<ElicitRequestParams>, DoorReply> {
+    let message = message(call).map_err(|chars| DoorReply::TooLong {
         chars,
         most: MOST_SHOWN,
     })?;

@@ -24,12 +24,12 @@ const MOST: usize = 16_000;
 
 /// The server of one client, whose messages are logged if the operator enables it.
 #[derive(Clone)]
-pub(super) struct Logged {
+pub(super) struct LoggedServer {
     server: AgentServer,
     door: &'static str,
 }
 
-impl Logged {
+impl LoggedServer {
     /// Wraps the server at the named door.
     pub(super) fn at(door: &'static str, server: AgentServer) -> Self {
         Self { server, door }
@@ -75,7 +75,7 @@ macro_rules! logged {
     )*};
 }
 
-impl ServerHandler for Logged {
+impl ServerHandler for LoggedServer {
     logged! {
         initialize "initialize" InitializeRequestParams => InitializeResult;
         list_tools "tools/list" Option<PaginatedRequestParams> => ListToolsResult;

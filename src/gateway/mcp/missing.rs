@@ -22,7 +22,7 @@ impl Missing {
         if call.wants.fresh_gesture {
             return Some(Self::Gesture);
         }
-        if !call.wants.may_approve((owner, role), Some(owner)) {
+        if !call.wants.may_approve(owner, role, Some(owner)) {
             return Some(Self::Others);
         }
         let mut consents = call.consents.clone();

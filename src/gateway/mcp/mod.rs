@@ -15,7 +15,7 @@ mod stdio;
 mod tasks;
 mod visible;
 
-pub use approval::{Heard, Verdict};
+pub use approval::{DoorReply, Verdict};
 pub use http::routes;
 pub use missing::Missing;
 pub use question::{Door, Ending, News, Question};

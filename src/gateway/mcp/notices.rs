@@ -72,7 +72,7 @@ impl Notices {
     }
 
     /// Reports news about the question's progress.
-    pub(super) async fn tell(&self, news: News<'_>) {
+    pub(super) async fn report(&self, news: News<'_>) {
         let text = news.words();
         match news {
             News::Thinking(iteration) => {

@@ -16,7 +16,7 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use super::approval::{Heard, elicit, pass_on};
+use super::approval::{DoorReply, elicit, pass_on};
 use super::asking::{Asking, result};
 use super::notices::{Notices, Threshold};
 use super::question::{Door, News};
@@ -43,7 +43,7 @@ struct ClientDoor {
 
 #[async_trait]
 impl Door for ClientDoor {
-    async fn decide(&self, call: &Call) -> Heard {
+    async fn decide(&self, call: &Call) -> DoorReply {
         elicit(&self.peer, call).await
     }
 
@@ -51,8 +51,8 @@ impl Door for ClientDoor {
         pass_on(&self.peer, asked).await
     }
 
-    async fn tell(&self, news: News<'_>) {
-        self.notices.tell(news).await;
+    async fn report(&self, news: News<'_>) {
+        self.notices.report(news).await;
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::io::BufReader;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::asking::Asking;
-use super::logged::Logged;
+use super::logged::LoggedServer;
 use super::notices::{Notices, Threshold};
 use super::server::AgentServer;
 use super::tasks::Tasks;
@@ -39,7 +39,7 @@ pub async fn serve_stdio(
     };
     let (input, output) = rmcp::transport::io::stdio_pipes();
     let input = BufReader::with_capacity(buffer, input);
-    let server = Logged::at("stdio", server);
+    let server = LoggedServer::at("stdio", server);
     let serving = server.serve_with_ct((input, output), life.stop.child_token());
     let running = serving.await?;
     let notices = Notices::new(running.peer().clone(), threshold, None);

@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::agent::{Signal, What};
+use crate::agent::{FeedItem, Signal};
 
 /// The maximum number of signals in a batch.
 const MOST: usize = 32;
@@ -39,7 +39,7 @@ impl Batch {
         }
         let is_current = |at: usize, signal: &Signal| {
             let mut later = all.iter().skip(at + 1);
-            !later.any(|later| replaces(&later.what, &signal.what))
+            !later.any(|later| replaces(&later.item, &signal.item))
         };
         let current = all.iter().enumerate();
         let current = current.filter(|(at, signal)| is_current(*at, signal));
@@ -51,10 +51,10 @@ impl Batch {
 }
 
 /// True if the later state makes the earlier signal obsolete.
-fn replaces(later: &What, earlier: &What) -> bool {
+fn replaces(later: &FeedItem, earlier: &FeedItem) -> bool {
     matches!(
         (later, earlier),
-        (What::Queue(_), What::Queue(_)) | (What::Usage(_), What::Usage(_))
+        (FeedItem::Queue(_), FeedItem::Queue(_)) | (FeedItem::Usage(_), FeedItem::Usage(_))
     )
 }
 
@@ -65,14 +65,14 @@ mod tests {
     use tokio::sync::broadcast;
 
     use super::Batch;
-    use crate::agent::{QueueState, Signal, What};
+    use crate::agent::{FeedItem, QueueState, Signal};
 
-    fn signal(what: What) -> Arc<Signal> {
-        Arc::new(Signal::new(what))
+    fn signal(item: FeedItem) -> Arc<Signal> {
+        Arc::new(Signal::new(item))
     }
 
     fn queue(seq: u64) -> Arc<Signal> {
-        signal(What::Queue(QueueState {
+        signal(FeedItem::Queue(QueueState {
             seq,
             ..QueueState::default()
         }))
@@ -81,16 +81,20 @@ mod tests {
     #[test]
     fn only_the_latest_state_is_left_and_the_order_stays() {
         let (sender, mut receiver) = broadcast::channel(8);
-        for sent in [signal(What::Moved(1)), queue(2), signal(What::Moved(3))] {
+        for sent in [
+            signal(FeedItem::Moved(1)),
+            queue(2),
+            signal(FeedItem::Moved(3)),
+        ] {
             assert!(sender.send(sent).is_ok());
         }
         let batch = Batch::take(queue(1), &mut receiver);
         let place = |signal: &Arc<Signal>| {
-            if let What::Queue(queue) = &signal.what {
+            if let FeedItem::Queue(queue) = &signal.item {
                 return (true, queue.seq);
             }
-            let What::Moved(seq) = &signal.what else {
-                panic!("{:?}", signal.what);
+            let FeedItem::Moved(seq) = &signal.item else {
+                panic!("{:?}", signal.item);
             };
             (false, *seq)
         };
@@ -104,9 +108,9 @@ mod tests {
     fn what_was_lost_while_a_batch_was_taken_is_said() {
         let (sender, mut receiver) = broadcast::channel(2);
         for seq in 1..=5 {
-            assert!(sender.send(signal(What::Moved(seq))).is_ok());
+            assert!(sender.send(signal(FeedItem::Moved(seq))).is_ok());
         }
-        let batch = Batch::take(signal(What::Moved(0)), &mut receiver);
+        let batch = Batch::take(signal(FeedItem::Moved(0)), &mut receiver);
         assert_eq!((batch.signals.len(), batch.lost), (1, Some(3)));
     }
 }

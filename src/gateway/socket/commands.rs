@@ -8,9 +8,9 @@ use super::connection::inbound::{Inbound, Reply};
 use super::connection::send::{Client, acknowledge};
 use super::connection::{Connection, ConnectionTask};
 use super::watch::signed_out;
-use crate::agent::{self, Accepted};
+use crate::agent::{self, Acknowledgement};
 use crate::domain::SessionKey;
-use crate::gateway::wire::{self, Parsed, Refused};
+use crate::gateway::wire::{self, ParsedCommand, RefusalPayload};
 use crate::session::Refusal;
 
 /// Runs the tasks of a connection until the user's access ends, and returns the reason.
@@ -34,7 +34,7 @@ pub(super) async fn run(
                 Box::pin(answer_to(client, None, &Err(*refusal))).await;
             }
             // If the client is gone, the socket ends elsewhere.
-            ConnectionTask::Tell(news) => drop(Box::pin(client.emit(&news)).await),
+            ConnectionTask::Send(news) => drop(Box::pin(client.emit(&news)).await),
         }
     }
 }
@@ -59,12 +59,12 @@ async fn answer(
     let args = packet.read();
     let sessions = &context.state.sessions;
     let answer = match args.and_then(|args| wire::parse(caller, &name, &args)) {
-        Ok(Parsed::Tell(ask)) => sessions.tell(key, caller, *ask).await.map(accepted),
-        Ok(Parsed::Resume { last_seq, journal }) => {
+        Ok(ParsedCommand::Submit(ask)) => sessions.submit(key, caller, *ask).await.map(accepted),
+        Ok(ParsedCommand::Resume { last_seq, journal }) => {
             connection.resume_from((last_seq, journal));
             Ok(json!({ "ok": true, "seq": last_seq }))
         }
-        Ok(Parsed::Fork(request)) => {
+        Ok(ParsedCommand::Fork(request)) => {
             let forked = Box::pin(agent::fork(sessions, key, caller, request)).await;
             forked.map(|new| json!({ "ok": true, "sessionId": new.session }))
         }
@@ -75,7 +75,7 @@ async fn answer(
     None
 }
 
-fn accepted(accepted: Accepted) -> Value {
+fn accepted(accepted: Acknowledgement) -> Value {
     json!({ "ok": true, "seq": accepted.seq })
 }
 
@@ -87,7 +87,7 @@ async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Value
             acknowledge(reply, &json!({ "ok": false, "error": error })).await;
         }
         (None, Err(refusal)) => {
-            let error: Refused = wire::refused(refusal);
+            let error: RefusalPayload = wire::refused(refusal);
             let frame = wire::frame("agent:error", &[&error.message, &error]);
             let _ = client.emit(&frame).await;
         }
@@ -98,7 +98,7 @@ async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Value
 /// Refuses a command from within the handler, which cannot await; if the client's buffer is full, the
 /// refusal is dropped.
 pub(super) fn refuse_now(reply: &Reply, refusal: &Refusal) {
-    let error: Refused = wire::refused(refusal);
+    let error: RefusalPayload = wire::refused(refusal);
     let answer = json!({ "ok": false, "error": error });
     if let Some(sender) = reply.sender() {
         let _ = sender.send(&answer);

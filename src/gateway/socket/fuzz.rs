@@ -4,7 +4,7 @@ use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
-use crate::gateway::wire::{self, Parsed};
+use crate::gateway::wire::{self, ParsedCommand};
 use crate::session::properties::world::{World, proposal, say};
 
 /// Asserts S0.2.
@@ -28,7 +28,7 @@ fn socket_payloads() {
 /// Creates a session in which two calls wait for a decision.
 fn waiting() -> World {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     let call = || proposal("write_a", serde_json::json!({"n": 1}));
     world.answer("I will", vec![call(), call()]);
     world
@@ -49,11 +49,11 @@ fn send(world: &mut World, packet: &str) {
             let message = wire::refused(&refusal).message;
             assert!(message.len() <= 1_024 + 6 * packet.len(), "{message}");
         }
-        Ok(Parsed::Resume { journal, .. }) => {
+        Ok(ParsedCommand::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
-            SessionRequest::Command(command) => drop(world.tell(&command)),
+        Ok(ParsedCommand::Submit(ask)) => match without_proof(*ask) {
+            SessionRequest::Command(command) => drop(world.submit(&command)),
             SessionRequest::Say {
                 say,
                 attached,
@@ -61,11 +61,11 @@ fn send(world: &mut World, packet: &str) {
                 views,
             } => {
                 assert!(!attached.is_empty() || !resources.is_empty() || !views.is_empty());
-                drop(world.tell(&say));
+                drop(world.submit(&say));
             }
             SessionRequest::Decide { decision, args } => {
                 assert!(args.is_none_or(|args| args.is_object()));
-                drop(world.tell(&crate::session::Command::Decide(decision)));
+                drop(world.submit(&crate::session::Command::Decide(decision)));
             }
             SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
             SessionRequest::CallByView(asked) => {
@@ -75,7 +75,7 @@ fn send(world: &mut World, packet: &str) {
                 panic!("one gesture comes with a decision, and none is made by parsing");
             }
         },
-        Ok(Parsed::Fork(request)) => assert!(request.then.len() <= 2),
+        Ok(ParsedCommand::Fork(request)) => assert!(request.then.len() <= 2),
     }
 }
 

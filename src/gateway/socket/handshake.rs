@@ -16,7 +16,7 @@ use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
-use crate::providers::Wanted;
+use crate::providers::WantedModel;
 use crate::session::Refusal;
 
 /// The `auth` object of the handshake.
@@ -90,7 +90,7 @@ async fn take_seat(
     let entered =
         auth::authenticate_handshake(&context.state, parts, sent.token.as_deref()).await?;
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
-    let model = Wanted::new(from_query(socket, "provider"), from_query(socket, "model"));
+    let model = WantedModel::new(from_query(socket, "provider"), from_query(socket, "model"));
     let key = session_of(context, &entered.caller, wanted.as_deref(), model).await?;
     let place = context.connections.take(entered.caller.holder())?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
@@ -155,7 +155,7 @@ async fn session_of(
     context: &SocketContext,
     caller: &Caller,
     wanted: Option<&str>,
-    model: Wanted,
+    model: WantedModel,
 ) -> Result<SessionKey, Refusal> {
     let (sessions, providers) = (&context.state.sessions, &context.state.providers);
     let chosen = || {
@@ -186,7 +186,7 @@ async fn session_of(
     };
     if !model.is_empty() {
         sessions
-            .tell(&key, caller, SessionRequest::Choose(model))
+            .submit(&key, caller, SessionRequest::Choose(model))
             .await?;
     }
     Ok(key)

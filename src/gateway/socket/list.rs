@@ -16,7 +16,7 @@ use super::handshake::{self, HandshakeAuth, HandshakeRefused};
 use super::{SocketContext, commands, stopping};
 use crate::domain::Code;
 use crate::gateway::auth;
-use crate::gateway::wire::{self, PERSON, Refused};
+use crate::gateway::wire::{self, PERSON, RefusalPayload};
 use crate::session::Refusal;
 
 /// Opens the namespace of session lists.
@@ -78,7 +78,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
                 End::Told(refusal) => return dismiss(&client, &refusal).await,
             },
             task = connection.queued.next() => match task {
-                ConnectionTask::Tell(news) => if client.emit(&news).await.is_err() { return },
+                ConnectionTask::Send(news) => if client.emit(&news).await.is_err() { return },
                 // Commands are refused before they become tasks.
                 ConnectionTask::Answer(_) | ConnectionTask::Refuse(_) => {}
             },
@@ -88,7 +88,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
 
 /// Sends the reason, then disconnects.
 async fn dismiss(client: &Client, refusal: &Refusal) {
-    let refused: Refused = wire::refused(refusal);
+    let refused: RefusalPayload = wire::refused(refusal);
     let why = json!({ "code": refused.code });
     let frame = wire::frame_in(PERSON, "error", &[&refused.message, &why]);
     if client.emit(&frame).await.is_ok() {

@@ -32,7 +32,7 @@ use self::connection::send::Client;
 use self::connection::{Connection, End, Shows};
 use self::pump::Pump;
 use super::GatewayState;
-use super::wire::{self, Refused};
+use super::wire::{self, RefusalPayload};
 use crate::domain::{Code, Most};
 use crate::session::Refusal;
 
@@ -206,7 +206,7 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
 
 /// Sends the reason, then disconnects.
 async fn dismiss(client: &Client, refusal: &Refusal) {
-    let refused: Refused = wire::refused(refusal);
+    let refused: RefusalPayload = wire::refused(refusal);
     let frame = wire::frame(
         "error",
         &[

@@ -8,10 +8,12 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::SocketContext;
 use super::batch::Batch;
-use super::connection::send::{Client, Gone};
+use super::connection::send::{Client, ClientGone};
 use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
-use crate::agent::{Joined, Page, RunningAnswer, SessionView, ShownEvent, Signal, What, damaged};
+use crate::agent::{
+    FeedItem, Page, RunningAnswer, SessionSubscription, SessionView, ShownEvent, Signal, damaged,
+};
 use crate::domain::{Code, SessionKey};
 use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
@@ -25,8 +27,8 @@ const MOST_EVENTS_BEHIND: u64 = 1_000;
 /// The same limit in bytes.
 const MOST_BYTES_BEHIND: usize = 1 << 20;
 
-impl From<Gone> for End {
-    fn from(_: Gone) -> Self {
+impl From<ClientGone> for End {
+    fn from(_: ClientGone) -> Self {
         Self::Gone
     }
 }
@@ -70,7 +72,7 @@ impl<'a> Pump<'a> {
     }
 
     /// Runs until the client is gone or the connection has to end.
-    pub(super) async fn run(&mut self, joined: Box<Joined>) -> End {
+    pub(super) async fn run(&mut self, joined: Box<SessionSubscription>) -> End {
         let has = self.connection.has.clone();
         let mut signals = match Box::pin(self.start(joined, has)).await {
             Ok(signals) => signals,
@@ -106,7 +108,7 @@ impl<'a> Pump<'a> {
         self.start(joined, has).await
     }
 
-    async fn join(&self) -> Result<Box<Joined>, Refusal> {
+    async fn join(&self) -> Result<Box<SessionSubscription>, Refusal> {
         let (key, caller) = (self.key, &self.connection.entered.caller);
         let joined = Box::pin(self.context.state.sessions.join(key, caller)).await?;
         Ok(Box::new(joined))
@@ -115,10 +117,10 @@ impl<'a> Pump<'a> {
     /// Sends `system:ready`, and then the missed events or a snapshot.
     async fn start(
         &mut self,
-        joined: Box<Joined>,
+        joined: Box<SessionSubscription>,
         has: Option<ResumePoint>,
     ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
-        let Joined { signals, view } = *joined;
+        let SessionSubscription { signals, view } = *joined;
         self.is_unnamed = !view.is_stored;
         // A client at `seq` 0 has no events of another journal.
         let is_of = |(seq, journal): &ResumePoint| {
@@ -180,7 +182,7 @@ impl<'a> Pump<'a> {
         view: &SessionView,
         is_resumed: bool,
         page: &[ShownEvent],
-    ) -> Result<(), Gone> {
+    ) -> Result<(), ClientGone> {
         let ready = Ready {
             session: &self.key.session,
             caller: &self.connection.entered.caller,
@@ -221,7 +223,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    async fn rest_of(&mut self, answer: &RunningAnswer) -> Result<(), Gone> {
+    async fn rest_of(&mut self, answer: &RunningAnswer) -> Result<(), ClientGone> {
         if self.told.answer != (answer.request(), answer.attempt) {
             self.told = DeliveredAnswer {
                 answer: (answer.request(), answer.attempt),
@@ -244,8 +246,8 @@ impl<'a> Pump<'a> {
     ) -> Result<(), End> {
         let batch = Batch::take(first, signals);
         for signal in &batch.signals {
-            let is_named = self.is_unnamed && matches!(signal.what, What::Moved(_));
-            if is_named || matches!(signal.what, What::Rewound) {
+            let is_named = self.is_unnamed && matches!(signal.item, FeedItem::Moved(_));
+            if is_named || matches!(signal.item, FeedItem::Rewound) {
                 let has = is_named.then_some((self.seq, None));
                 // The new start covers the rest of the batch.
                 *signals = Box::pin(self.begin_anew(has)).await?;
@@ -273,9 +275,9 @@ impl<'a> Pump<'a> {
     }
 
     async fn show(&mut self, signal: &Signal) -> Result<(), End> {
-        match &signal.what {
-            What::Event(event) if event.seq <= self.seq => return Ok(()),
-            What::Event(event) => {
+        match &signal.item {
+            FeedItem::Event(event) if event.seq <= self.seq => return Ok(()),
+            FeedItem::Event(event) => {
                 if self.seq < event.seq - 1 {
                     Box::pin(self.fill_to(event.seq - 1)).await?;
                 }
@@ -284,7 +286,7 @@ impl<'a> Pump<'a> {
                 (self.seq, self.is_unnamed) = (event.seq, false);
                 return Ok(());
             }
-            What::Delta(delta) => {
+            FeedItem::Delta(delta) => {
                 let units = self.told.units(delta);
                 if *units > delta.offset {
                     return Ok(());
@@ -294,19 +296,19 @@ impl<'a> Pump<'a> {
                 }
                 *units += delta.text.encode_utf16().count();
             }
-            What::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
-            What::Deleted => {
+            FeedItem::Moved(seq) => return Box::pin(self.fill_to(*seq)).await,
+            FeedItem::Deleted => {
                 let gone = "the session was deleted";
                 return Err(End::Told(Refusal::new(Code::SessionNotFound, gone)));
             }
-            What::Damaged => return Err(End::Told(damaged())),
-            What::Notice(notice) => self.told.heed(notice),
-            What::Progress(..)
-            | What::Copying(_)
-            | What::ResourceChanged(_)
-            | What::Queue(_)
-            | What::Usage(_)
-            | What::Rewound => {}
+            FeedItem::Damaged => return Err(End::Told(damaged())),
+            FeedItem::Notice(notice) => self.told.heed(notice),
+            FeedItem::Progress(..)
+            | FeedItem::Copying(_)
+            | FeedItem::ResourceChanged(_)
+            | FeedItem::Queue(_)
+            | FeedItem::Usage(_)
+            | FeedItem::Rewound => {}
         }
         self.send(signal).await?;
         Ok(())
@@ -336,7 +338,7 @@ impl<'a> Pump<'a> {
         Ok(())
     }
 
-    async fn events(&mut self, events: &[ShownEvent]) -> Result<(), Gone> {
+    async fn events(&mut self, events: &[ShownEvent]) -> Result<(), ClientGone> {
         for event in events {
             self.end_answer(event).await?;
             for frame in event_frames(event) {
@@ -348,14 +350,14 @@ impl<'a> Pump<'a> {
     }
 
     /// Sends the rest of an answer that ended while this client was behind.
-    async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), Gone> {
+    async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), ClientGone> {
         match self.told.rest(&event.event) {
             Some(rest) => self.client.emit(&wire::delta_frame(&rest)).await,
             None => Ok(()),
         }
     }
 
-    async fn send(&self, signal: &Signal) -> Result<(), Gone> {
+    async fn send(&self, signal: &Signal) -> Result<(), ClientGone> {
         for frame in signal_frames(signal) {
             self.client.emit(frame).await?;
         }

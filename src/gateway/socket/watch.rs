@@ -18,7 +18,7 @@ use crate::gateway::wire::{self, Frame};
 use crate::servers::News;
 use crate::session::Refusal;
 use crate::store::records::AskedRoles;
-use crate::tenancy::Revoked;
+use crate::tenancy::Revocation;
 
 /// The interval at which each socket's access is checked without a command.
 const RECHECK: Duration = Duration::from_secs(30);
@@ -47,18 +47,18 @@ pub(super) async fn run(context: Arc<SocketContext>) {
             },
             row = rows.recv() => match row {
                 Ok(row) => {
-                    tell_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
-                    asking.tell(&context, &row);
+                    send_to_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
+                    asking.update(&context, &row);
                 }
                 Err(RecvError::Lagged(_)) => {
-                    tell_lists(&context.connections.all_lists(), wire::missed_frame);
+                    send_to_lists(&context.connections.all_lists(), wire::missed_frame);
                 }
                 Err(RecvError::Closed) => return context.connections.dismiss(&stopping()),
             },
             // The sender belongs to the state, so it outlives this task.
             Ok(()) = systems.changed() => {
                 let frame = wire::sandbox_frame(&systems.borrow_and_update().sandbox);
-                tell(&context, frame, |_| true);
+                send_to_sessions(&context, frame, |_| true);
             }
             revoked = revocations.recv() => match revoked {
                 Ok(revoked) => check(&context, concerned(&context, &revoked)),
@@ -80,7 +80,7 @@ struct Asking(HashMap<SessionKey, AskedRoles>);
 
 impl Asking {
     /// Tells the users whose approval inbox changed. The frame only names the session.
-    fn tell(&mut self, context: &SocketContext, update: &ListUpdate) {
+    fn update(&mut self, context: &SocketContext, update: &ListUpdate) {
         let (key, holder) = (update.key(), update.holder());
         let now = match update {
             ListUpdate::Changed(row) => row.asks,
@@ -101,7 +101,7 @@ impl Asking {
                 && caller.user.id != holder.user
                 && (now.of(role) > 0 || before.of(role) > 0)
         });
-        tell_lists(&others, || wire::asking_frame(key));
+        send_to_lists(&others, || wire::asking_frame(key));
     }
 }
 
@@ -110,30 +110,34 @@ fn pass_on(context: &SocketContext, news: &News) {
         let caller = &connection.entered.caller;
         news.concerns(&caller.tenant.id, &caller.user.id)
     };
-    tell(context, wire::news_frame(news), concerned);
+    send_to_sessions(context, wire::news_frame(news), concerned);
 }
 
 /// Builds the frame only if there is a connection: rows change all the time, and mostly nobody watches them.
-fn tell_lists(connections: &[Arc<Connection>], frame: impl FnOnce() -> Frame) {
+fn send_to_lists(connections: &[Arc<Connection>], frame: impl FnOnce() -> Frame) {
     if connections.is_empty() {
         return;
     }
     let frame = Arc::new(frame());
     for connection in connections {
-        connection.tell(Arc::clone(&frame));
+        connection.send(Arc::clone(&frame));
     }
 }
 
-fn tell(context: &SocketContext, frame: Frame, concerned: impl Fn(&Connection) -> bool) {
+fn send_to_sessions(
+    context: &SocketContext,
+    frame: Frame,
+    concerned: impl Fn(&Connection) -> bool,
+) {
     let frame = Arc::new(frame);
     for connection in context.connections.all(|_| true) {
         if matches!(connection.shows, Shows::Session(_)) && concerned(&connection) {
-            connection.tell(Arc::clone(&frame));
+            connection.send(Arc::clone(&frame));
         }
     }
 }
 
-fn concerned(context: &SocketContext, revoked: &Revoked) -> Vec<Arc<Connection>> {
+fn concerned(context: &SocketContext, revoked: &Revocation) -> Vec<Arc<Connection>> {
     let mut connections = context.connections.all(|_| true);
     connections.retain(|connection| revoked.concerns(&connection.entered));
     connections

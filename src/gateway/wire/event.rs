@@ -9,7 +9,7 @@ use super::stamp::{request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::domain::WorkspaceCopy;
 use crate::session::{
-    AnsweredBy, BY_VENDOR, Compacted, CompactedByVendor, Event, ModelChoice, Reasoning,
+    AnsweredBy, BY_VENDOR, CompactedByVendor, CompactionReport, Event, ModelChoice, Reasoning,
     SHORTEN_RESULTS,
 };
 
@@ -199,7 +199,7 @@ fn compacted(shown: &ShownEvent, what: Value) -> Frames {
     smallvec![frame("context:compacted", &[&stamped(what, shown)])]
 }
 
-fn what_was_compacted(made: &Compacted) -> Value {
+fn what_was_compacted(made: &CompactionReport) -> Value {
     let left = (made.left > 0).then(|| {
         json!({
             "messages": made.left, "fromSeq": made.from_seq, "toSeq": made.to_seq,

@@ -119,7 +119,7 @@ impl<T: Serialize> Json for T {
 /// A refused command, as acknowledgements and `agent:error` carry it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refused {
+pub struct RefusalPayload {
     /// The stable code.
     pub code: Code,
     /// The category of the fault, which tells who has to act.
@@ -136,8 +136,8 @@ pub struct Refused {
 }
 
 /// Converts a refusal to its wire form.
-pub fn refused(refusal: &Refusal) -> Refused {
-    Refused {
+pub fn refused(refusal: &Refusal) -> RefusalPayload {
+    RefusalPayload {
         code: refusal.code,
         category: refusal.code.fault(),
         message: refusal.message.clone(),

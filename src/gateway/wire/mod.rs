@@ -15,9 +15,9 @@ mod stamp;
 mod state;
 
 pub use call::card::queue_value;
-pub use command::{COMMANDS, CommandSpec, Parsed, parse};
+pub use command::{COMMANDS, CommandSpec, ParsedCommand, parse};
 pub use event::event_frames;
-pub use frame::{Frame, Refused, refused};
+pub use frame::{Frame, RefusalPayload, refused};
 pub use item::{PERSON, SessionItem, asking_frame, missed_frame, row_frame};
 pub use news::{news_frame, sandbox_frame};
 pub use notification::NotificationWire;

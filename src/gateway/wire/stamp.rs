@@ -8,14 +8,14 @@ use crate::domain::RequestId;
 
 /// The payload of an event, with its stamp.
 #[derive(Serialize)]
-pub(super) struct Stamped<T> {
+pub(super) struct StampedPayload<T> {
     #[serde(flatten)]
     what: T,
     seq: u64,
     at: String,
 }
 
-impl<T> Stamped<T> {
+impl<T> StampedPayload<T> {
     pub(super) fn of(what: T, shown: &ShownEvent) -> Self {
         Self {
             what,

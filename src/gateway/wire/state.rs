@@ -6,37 +6,37 @@ use smallvec::smallvec;
 use super::call::card::queue_frame;
 use super::event::event_frames;
 use super::frame::{Frame, Frames, Json, frame, frame_with, write_fields};
-use crate::agent::{Delta, DeltaKind, Notice, SessionView, Signal, UsageState, What};
+use crate::agent::{Delta, DeltaKind, FeedItem, Notice, SessionView, Signal, UsageState};
 use crate::domain::MicroUsd;
 use crate::session::RequestFacts;
 
 /// Returns the frames of a signal, which are serialized once for all clients.
 pub fn signal_frames(signal: &Signal) -> &[Frame] {
-    let frames = signal.rendered(|what| match what {
-        What::Event(shown) => event_frames(shown),
-        What::Delta(delta) => smallvec![delta_frame(delta)],
-        What::Progress(call, news) => smallvec![frame(
+    let frames = signal.rendered(|item| match item {
+        FeedItem::Event(shown) => event_frames(shown),
+        FeedItem::Delta(delta) => smallvec![delta_frame(delta)],
+        FeedItem::Progress(call, news) => smallvec![frame(
             "tool:progress",
             &[&json!({
                 "callId": call, "progress": news.progress, "total": news.total,
                 "message": news.message,
             })],
         )],
-        What::Copying(bytes) => {
+        FeedItem::Copying(bytes) => {
             smallvec![frame(
                 "session:copying",
                 &[&json!({ "copiedBytes": bytes })]
             )]
         }
-        What::ResourceChanged(resource) => {
+        FeedItem::ResourceChanged(resource) => {
             smallvec![frame("session:resource_changed", &[resource])]
         }
-        What::Queue(queue) => smallvec![queue_frame(queue)],
-        What::Usage(usage) => smallvec![usage_frame(usage)],
-        What::Notice(notice) => smallvec![notice_frame(notice)],
+        FeedItem::Queue(queue) => smallvec![queue_frame(queue)],
+        FeedItem::Usage(usage) => smallvec![usage_frame(usage)],
+        FeedItem::Notice(notice) => smallvec![notice_frame(notice)],
         // These have no frames. After `Damaged`, a client that joins again is refused with the reason.
-        What::Moved(_) | What::Rewound | What::Damaged => Frames::new(),
-        What::Deleted => smallvec![frame(
+        FeedItem::Moved(_) | FeedItem::Rewound | FeedItem::Damaged => Frames::new(),
+        FeedItem::Deleted => smallvec![frame(
             "error",
             &[
                 &"the session was deleted",

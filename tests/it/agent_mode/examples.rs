@@ -26,7 +26,7 @@ fn examples() -> Vec<PathBuf> {
     paths.into_iter().collect()
 }
 
-fn loaded(path: &Path) -> config::Loaded {
+fn loaded(path: &Path) -> config::LoadedSettings {
     let sources = Sources {
         file: Some(SourceFile {
             name: path.display().to_string(),

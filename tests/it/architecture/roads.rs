@@ -67,7 +67,7 @@ fn every_model_request_is_built_of_contexts() {
         .flat_map(|(tree, files)| other_roads(tree, files))
         .collect();
     assert_none(
-        "Only `context` makes a request and asks a model; build an `Assembled` and call `context::ask`",
+        "Only `context` makes a request and asks a model; build an `AssembledRequest` and call `context::ask`",
         &wrong,
     );
 }

@@ -1,6 +1,6 @@
 //! Budgets: what a turn, a session, a person and a tenant may spend, at the doors of the page and of REST.
 
-mod aside;
+mod background;
 mod burst;
 mod ceiling;
 mod doors;

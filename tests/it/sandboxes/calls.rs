@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sepal::sandbox::{Bounds, Ended};
+use sepal::sandbox::{Bounds, ProgramEnd};
 use serde_json::json;
 
 use super::house::House;
@@ -43,7 +43,7 @@ const TRY: &str = r#"perl -MErrno=EPERM,ENOSYS -e '
 
 async fn what_no_program_needs_is_refused(house: House) {
     let (said, ended) = house.run(TRY).await;
-    assert_eq!((said.as_str(), ended), ("", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("", ProgramEnd::Exited(0)));
     let told = "for file in keys kcore timer_list sched_debug latency_stats; do
                   head -c 1 /proc/$file 2>/dev/null
                 done

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sepal::domain::{Holder, Most, TenantId, UserId, Whose};
-use sepal::sandbox::{Bounds, Capacity, DiskMonitor, Ended, Error, Launch, Room, Running, Runtime};
+use sepal::domain::{Holder, Most, ShareLevel, TenantId, UserId};
+use sepal::sandbox::{
+    Bounds, Capacity, DiskMonitor, Error, Launch, ProgramEnd, Room, Running, Runtime,
+};
 
 use super::house::{House, in_time};
 use super::on_every_runtime;
@@ -53,7 +55,7 @@ async fn a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_t
     let Error::Full(reached) = &error else {
         panic!("{error}");
     };
-    assert_eq!((reached.whose, reached.most), (Whose::All, 2));
+    assert_eq!((reached.whose, reached.most), (ShareLevel::All, 2));
     assert!(error.to_string().contains("SPL_SANDBOX_MAX"), "{error}");
     assert!(!first.life.has_ended() && !second.life.has_ended());
 
@@ -61,7 +63,7 @@ async fn a_full_house_ends_what_lies_idle_longest_and_else_waits_and_says_what_t
     drop(uses.0);
     drop(uses.1);
     let mut third = start(&full, sleeps(3)).await;
-    assert_eq!(in_time(first.life.ended()).await, Ended::Killed);
+    assert_eq!(in_time(first.life.ended()).await, ProgramEnd::Killed);
     assert!(first.life.using().is_none(), "a call has to start it again");
     assert!(!second.life.has_ended());
 
@@ -109,25 +111,25 @@ async fn who_has_a_share_leaves_room_for_others_and_gives_idle_ones_up_first(hou
     let mut ana = start(&full, of(1, 1, 1)).await;
     let mut anas = start(&full, of(1, 1, 2)).await;
     let uses = (ana.life.using().unwrap(), anas.life.using().unwrap());
-    assert_eq!(refused(of(1, 1, 3)).await, (Whose::User, 2));
+    assert_eq!(refused(of(1, 1, 3)).await, (ShareLevel::User, 2));
     let mut ben = start(&full, of(1, 2, 4)).await;
     let bens = ben.life.using().unwrap();
-    assert_eq!(refused(of(1, 2, 5)).await, (Whose::Tenant, 3));
+    assert_eq!(refused(of(1, 2, 5)).await, (ShareLevel::Tenant, 3));
     let mut dan = start(&full, of(2, 3, 6)).await;
     let dans = dan.life.using().unwrap();
-    assert_eq!(refused(of(2, 3, 7)).await, (Whose::All, 4));
+    assert_eq!(refused(of(2, 3, 7)).await, (ShareLevel::All, 4));
 
     // Who wants more gives up an idle one of their own, and nobody else does.
     drop((uses.0, dans));
     let mut third = start(&full, of(1, 1, 3)).await;
-    assert_eq!(in_time(ana.life.ended()).await, Ended::Killed);
+    assert_eq!(in_time(ana.life.ended()).await, ProgramEnd::Killed);
     let thirds = third.life.using().unwrap();
     assert!(!dan.life.has_ended());
 
     // For somebody new the idle one of whoever has the most goes, though another lies idle longer.
     drop(uses.1);
     let cy = start(&full, of(3, 4, 8)).await;
-    assert_eq!(in_time(anas.life.ended()).await, Ended::Killed);
+    assert_eq!(in_time(anas.life.ended()).await, ProgramEnd::Killed);
     assert!(!dan.life.has_ended() && !third.life.has_ended());
     drop((cy, dan, bens, ben, thirds, third, anas, ana));
     in_time(full.close()).await;
@@ -147,7 +149,7 @@ async fn what_nobody_uses_ends_after_its_time_and_a_use_renews_it(house: House) 
     drop(long_call);
     drop(running.life.using().unwrap());
     let let_go = std::time::Instant::now();
-    assert_eq!(in_time(running.life.ended()).await, Ended::Killed);
+    assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Killed);
     assert!(let_go.elapsed() >= idle, "{:?}", let_go.elapsed());
     // The files are there for the next one.
     let (said, _) = house.run_launch(house.bash(1, "cat kept")).await;
@@ -204,7 +206,7 @@ async fn a_workspace_that_cannot_be_seen_is_counted_by_runs() {
         ..house.bash(1, script)
     };
     let (_, ended) = house.run_launch(launch.clone()).await;
-    assert_eq!(ended, Ended::OverWorkspace(4 << 20));
+    assert_eq!(ended, ProgramEnd::OverWorkspace(4 << 20));
     assert!(ended.to_string().contains("files must be deleted first"));
     // The next one starts, so that files can be deleted.
     let tidy = Launch {
@@ -212,7 +214,7 @@ async fn a_workspace_that_cannot_be_seen_is_counted_by_runs() {
         ..launch
     };
     let (said, ended) = house.run_launch(tidy).await;
-    assert_eq!((said.as_str(), ended), ("free\n", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("free\n", ProgramEnd::Exited(0)));
     let label = format!("sepal.installation={}", house.installation);
     until("nothing that counted is left", move || {
         named("container", &label).is_empty()
@@ -238,11 +240,11 @@ async fn where_runs_count_empty_files_count_and_what_is_far_too_much_goes() {
     };
     let script = "mkdir empty; cd empty; seq 12000 | xargs touch; sleep 1000";
     let (said, ended) = house.run_launch(bash(script)).await;
-    assert_eq!(ended, Ended::OverWorkspace(4 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverWorkspace(4 << 20), "{said}");
     let script =
         "rm -rf empty; echo kept >kept; sleep 2; : >big; fallocate -n -l 40M big; sleep 1000";
     let (said, ended) = house.run_launch(bash(script)).await;
-    assert_eq!(ended, Ended::OverWorkspace(4 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverWorkspace(4 << 20), "{said}");
     let looking = async { while house.run_launch(bash("ls")).await.0 != "kept\n" {} };
     in_time(looking).await;
     house.close().await;

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use sepal::domain::SandboxId;
-use sepal::sandbox::{Access, Bounds, Docker, Ended, Error, Launch, Program};
+use sepal::sandbox::{Access, Bounds, Docker, Error, Launch, Program, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::house::{House, Served, docker_settings, in_time, new_installation};
@@ -71,7 +71,7 @@ async fn an_image_runs_with_its_own_entry_point_behind_the_same_walls(door: Door
         .run_launch(launch(&["--describe"], Access::None))
         .await;
     assert!(said.contains("execute_command"), "{said}");
-    assert_eq!(ended, Ended::Exited(0));
+    assert_eq!(ended, ProgramEnd::Exited(0));
     let running = house.start(launch(&[], Access::ReadWrite)).await;
     let served = Served::connect(running).await;
     let script = json!({ "command": "id -u; touch mine && echo may write" });
@@ -201,7 +201,7 @@ async fn a_killed_life_is_cleaned_by_the_next_and_nobody_elses_is_touched(door: 
     // Whichever is seen first: that it was killed, or that it is gone.
     let ended = in_time(running.life.ended()).await;
     assert!(
-        matches!(ended, Ended::Signalled(9) | Ended::Lost),
+        matches!(ended, ProgramEnd::Signalled(9) | ProgramEnd::Lost),
         "{ended}"
     );
     assert_eq!(next.reap().await.unwrap(), 0);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sepal::sandbox::{Bounds, Copied, CopyOrder, CopyWatch, CopyWay};
+use sepal::sandbox::{Bounds, CopyOrder, CopyResult, CopyWatch, CopyWay};
 
 use super::house::{House, in_time};
 use super::on_every_runtime;
@@ -45,7 +45,7 @@ async fn same_and_own(house: &House) {
         .copy_workspace(order(house, (1, 2), Bounds::default()));
     let copied = in_time(copied).await.unwrap();
     assert!(
-        matches!(copied, Copied::Whole(bytes) if (300_000..3_000_000).contains(&bytes)),
+        matches!(copied, CopyResult::Whole(bytes) if (300_000..3_000_000).contains(&bytes)),
         "{copied:?}"
     );
     let (second, _) = house.run_launch(house.bash(2, LOOK)).await;
@@ -67,9 +67,12 @@ async fn what_is_too_large_or_not_there_leaves_nothing(house: House) {
         ..Bounds::default()
     };
     let tell = async |order| in_time(house.runtime.copy_workspace(order)).await.unwrap();
-    assert_eq!(tell(order(&house, (1, 2), small)).await, Copied::TooLarge);
+    assert_eq!(
+        tell(order(&house, (1, 2), small)).await,
+        CopyResult::TooLarge
+    );
     let missing = order(&house, (7, 3), Bounds::default());
-    assert_eq!(tell(missing).await, Copied::Missing);
+    assert_eq!(tell(missing).await, CopyResult::Missing);
     assert_eq!(house.runtime.workspaces().await.unwrap(), before);
     house.close().await;
 }
@@ -89,7 +92,7 @@ async fn a_copy_goes_through_containers_where_no_folder_is_seen() {
             ..Bounds::default()
         };
         let copied = house.runtime.copy_workspace(order(&house, (1, 3), small));
-        assert_eq!(in_time(copied).await.unwrap(), Copied::TooLarge);
+        assert_eq!(in_time(copied).await.unwrap(), CopyResult::TooLarge);
         let left = house.runtime.workspaces().await.unwrap();
         assert!(!left.contains(&house.sandbox(3)), "{left:?}");
         house.close().await;

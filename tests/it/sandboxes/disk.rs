@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sepal::sandbox::{Access, Bounds, DiskMonitor, Ended, Error, Launch, Program, Running};
+use sepal::sandbox::{Access, Bounds, DiskMonitor, Error, Launch, Program, ProgramEnd, Running};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader, Lines};
 
@@ -160,12 +160,12 @@ async fn what_stands_still_can_be_ended(house: House, disk: Disk) {
     in_time(said.next()).await;
     disk.is_full(true).await;
     said.until_silent().await;
-    assert_eq!(in_time(running.life.kill()).await, Ended::Killed);
+    assert_eq!(in_time(running.life.kill()).await, ProgramEnd::Killed);
     let mut other = house.plain.start(house.bash(2, COUNT)).await.unwrap();
     Said::of(&mut other).until_silent().await;
     // With all the rest.
     house.close().await;
-    assert_eq!(in_time(other.life.ended()).await, Ended::Killed);
+    assert_eq!(in_time(other.life.ended()).await, ProgramEnd::Killed);
 }
 
 async fn a_command_that_stood_still_has_its_whole_time(house: House, disk: Disk) {
@@ -204,7 +204,7 @@ async fn written_until_ended(house: &House) -> u64 {
         ..house.bash(1, FILL)
     };
     let (said, ended) = house.run_launch(launch).await;
-    assert_eq!(ended, Ended::OverWorkspace(64 * MB), "{said}");
+    assert_eq!(ended, ProgramEnd::OverWorkspace(64 * MB), "{said}");
     said.lines()
         .filter_map(|line| line.parse().ok())
         .max()

@@ -1,7 +1,7 @@
 //! However a sandbox ends, nothing of it is left.
 
 use futures::FutureExt as _;
-use sepal::sandbox::{Ended, Error, Running};
+use sepal::sandbox::{Error, ProgramEnd, Running};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::house::{House, in_time};
@@ -41,7 +41,7 @@ async fn is_silent(mut stdout: impl tokio::io::AsyncRead + Unpin) {
 async fn killing_ends_everything_inside(house: House) {
     let mut running = house.start(house.bash(1, STAYERS)).await;
     is_ready(&mut running).await;
-    assert_eq!(in_time(running.life.kill()).await, Ended::Killed);
+    assert_eq!(in_time(running.life.kill()).await, ProgramEnd::Killed);
     is_silent(running.stdout).await;
     assert_eq!(house.runtime.reap().await.unwrap(), 0);
     house.close().await;
@@ -52,7 +52,7 @@ async fn letting_go_ends_everything_inside(house: House) {
     is_ready(&mut running).await;
     let ended = running.life.ended();
     drop(running.life);
-    assert_eq!(in_time(ended).await, Ended::Killed);
+    assert_eq!(in_time(ended).await, ProgramEnd::Killed);
     is_silent(running.stdout).await;
     house.close().await;
 }
@@ -61,7 +61,7 @@ async fn the_end_of_the_program_ends_what_it_left(house: House) {
     let script = "setsid sleep 1000 & (sleep 1000 &); echo ready; exit 3";
     let mut running = house.start(house.bash(1, script)).await;
     is_ready(&mut running).await;
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(3));
+    assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Exited(3));
     is_silent(running.stdout).await;
     house.close().await;
 }
@@ -75,7 +75,7 @@ async fn closing_the_runtime_ends_all_and_refuses_new_ones(house: House) {
     }
     in_time(house.runtime.close()).await;
     for running in lives {
-        assert_eq!(in_time(running.life.ended()).await, Ended::Killed);
+        assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Killed);
         is_silent(running.stdout).await;
     }
     let error = house.runtime.start(house.bash(1, "")).await.unwrap_err();
@@ -94,7 +94,7 @@ async fn many_can_start_and_end_side_by_side(house: House) {
     let echoes = (1..=12)
         .map(|number| house.run_launch(house.bash(number, "cat /proc/sys/kernel/hostname")));
     for (said, ended) in futures::future::join_all(echoes).await {
-        assert_eq!((said.as_str(), ended), ("sandbox\n", Ended::Exited(0)));
+        assert_eq!((said.as_str(), ended), ("sandbox\n", ProgramEnd::Exited(0)));
     }
     house.close().await;
 }
@@ -120,7 +120,7 @@ async fn the_end_of_stdin_is_passed_on(house: House) {
         .await
         .unwrap();
     assert_eq!(said, "hello\nend\n");
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
+    assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Exited(0));
     house.close().await;
 }
 
@@ -133,7 +133,7 @@ async fn stdin_and_stderr_are_passed_on(house: House) {
         in_time(running.stderr.recv()).await.as_deref(),
         Some("hello")
     );
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
+    assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Exited(0));
     house.close().await;
 }
 

@@ -11,8 +11,8 @@ use rmcp::service::RunningService;
 use rmcp::{RoleClient, ServiceExt as _};
 use sepal::domain::{Most, SandboxId};
 use sepal::sandbox::{
-    Access, Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerSettings, Ended, Launch, Life,
-    Packages, Peers, Program, Room, Running, Runtime, Settings,
+    Access, Bounds, Bubblewrap, Capacity, DiskMonitor, Docker, DockerSettings, Launch, Life,
+    Packages, Peers, Program, ProgramEnd, Room, Running, Runtime, Settings,
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -152,11 +152,11 @@ impl House {
     }
 
     /// Runs a script to its end: what it said and how it ended.
-    pub(super) async fn run(&self, script: &str) -> (String, Ended) {
+    pub(super) async fn run(&self, script: &str) -> (String, ProgramEnd) {
         self.run_launch(self.bash(1, script)).await
     }
 
-    pub(super) async fn run_launch(&self, launch: Launch) -> (String, Ended) {
+    pub(super) async fn run_launch(&self, launch: Launch) -> (String, ProgramEnd) {
         let mut running = self.start(launch).await;
         let mut said = String::new();
         in_time(running.stdout.read_to_string(&mut said))

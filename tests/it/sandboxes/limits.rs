@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sepal::domain::Enforcement;
-use sepal::sandbox::{Bounds, Ended, Launch};
+use sepal::sandbox::{Bounds, Launch, ProgramEnd};
 use serde_json::json;
 
 use super::house::{House, in_time};
@@ -35,10 +35,10 @@ async fn too_much_memory_ends_the_sandbox_and_the_next_one_works(house: House) {
     };
     let hungry = with(bounds, house.command(1, &["tail", "/dev/zero"]));
     let (said, ended) = house.run_launch(hungry).await;
-    assert_eq!(ended, Ended::OverMemory(64 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverMemory(64 << 20), "{said}");
     assert_eq!(
         house.run("echo again").await,
-        ("again\n".to_owned(), Ended::Exited(0))
+        ("again\n".to_owned(), ProgramEnd::Exited(0))
     );
     house.close().await;
 }
@@ -54,7 +54,7 @@ async fn memory_counts_for_all_processes_together(house: House) {
                   done
                   wait -n; kill -9 $$";
     let (said, ended) = house.run_launch(with(bounds, house.bash(1, script))).await;
-    assert_eq!(ended, Ended::OverMemory(100 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverMemory(100 << 20), "{said}");
     house.close().await;
 }
 
@@ -88,7 +88,7 @@ async fn processes_are_bounded(house: House) {
     let (said, ended) = house.run_launch(launch).await;
     let is_refused = said.parse::<u32>().is_ok_and(|count| count <= 40);
     assert!(
-        is_refused || ended == Ended::OverProcesses(40),
+        is_refused || ended == ProgramEnd::OverProcesses(40),
         "{said} {ended}"
     );
     assert_eq!(house.run("echo again").await.0, "again\n");
@@ -104,7 +104,10 @@ async fn a_fork_bomb_is_held_and_can_be_ended(house: House) {
     let bomb = "bomb() { bomb | bomb & }; bomb; sleep 1000";
     let (_, ended) = house.run_launch(with(bounds, house.bash(1, bomb))).await;
     assert!(
-        matches!(ended, Ended::OverTime(2) | Ended::OverProcesses(40)),
+        matches!(
+            ended,
+            ProgramEnd::OverTime(2) | ProgramEnd::OverProcesses(40)
+        ),
         "{ended}"
     );
     assert_eq!(house.run("echo again").await.0, "again\n");
@@ -145,7 +148,7 @@ async fn a_life_can_be_limited(house: House) {
     let (_, ended) = house
         .run_launch(with(bounds, house.bash(1, "sleep 1000")))
         .await;
-    assert_eq!(ended, Ended::OverTime(1));
+    assert_eq!(ended, ProgramEnd::OverTime(1));
     house.close().await;
 }
 
@@ -156,10 +159,10 @@ async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next(house:
     };
     let fill = "for i in 1 2 3; do head -c 4M /dev/zero > $i; done; sleep 1000";
     let (said, ended) = house.run_launch(with(bounds, house.bash(1, fill))).await;
-    assert_eq!(ended, Ended::OverWorkspace(8 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverWorkspace(8 << 20), "{said}");
     let clean = "ls | wc -l; rm *; ls | wc -l";
     let (said, ended) = house.run_launch(with(bounds, house.bash(1, clean))).await;
-    assert_eq!((said.as_str(), ended), ("3\n0\n", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("3\n0\n", ProgramEnd::Exited(0)));
     house.close().await;
 }
 
@@ -173,13 +176,13 @@ async fn what_is_far_too_much_is_deleted_and_the_rest_stays(house: House) {
     let take =
         "head -c 4M /dev/zero > kept; sleep 2; : >big; fallocate -n -l 40M big; stat -c %b big";
     for (rest, expected) in [
-        ("sleep 1000", Ended::OverWorkspace(8 << 20)),
-        ("exit 3", Ended::Exited(3)),
+        ("sleep 1000", ProgramEnd::OverWorkspace(8 << 20)),
+        ("exit 3", ProgramEnd::Exited(3)),
     ] {
         let script = format!("{take}; {rest}");
         let (said, ended) = house.run_launch(with(bounds, house.bash(1, &script))).await;
         // Who leaves at once may still be seen.
-        let is_seen = ended == Ended::OverWorkspace(8 << 20);
+        let is_seen = ended == ProgramEnd::OverWorkspace(8 << 20);
         assert!(is_seen || ended == expected, "{said} {ended}");
         let blocks = said.lines().next().unwrap_or_default();
         assert!(blocks.parse::<u64>().unwrap() > 80_000, "{said}");
@@ -187,7 +190,7 @@ async fn what_is_far_too_much_is_deleted_and_the_rest_stays(house: House) {
             loop {
                 let list = with(bounds, house.bash(1, "ls"));
                 let (said, ended) = house.run_launch(list).await;
-                if (said.as_str(), ended) == ("kept\n", Ended::Exited(0)) {
+                if (said.as_str(), ended) == ("kept\n", ProgramEnd::Exited(0)) {
                     break;
                 }
                 assert!(said.is_empty() || said.ends_with("kept\n"), "{said}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sepal::sandbox::{Access, Bounds, Ended, Error, Launch};
+use sepal::sandbox::{Access, Bounds, Error, Launch, ProgramEnd};
 use serde_json::json;
 
 use super::house::House;
@@ -35,7 +35,7 @@ async fn the_bundled_server_works_on_the_sessions_files(house: House) {
         "{told}"
     );
     drop(served.client);
-    assert_eq!(served.life.ended().await, Ended::Exited(0));
+    assert_eq!(served.life.ended().await, ProgramEnd::Exited(0));
     // The next program of the session finds what the first one wrote.
     assert_eq!(house.run("cat a/b.txt").await.0, "hello");
     house.close().await;
@@ -216,6 +216,6 @@ async fn what_cannot_be_started_is_said(house: House) {
         .run_launch(house.command(1, &["/no/such/program"]))
         .await;
     assert!(said.contains("/no/such/program"), "{said}");
-    assert!(matches!(ended, Ended::Exited(1..)), "{ended}");
+    assert!(matches!(ended, ProgramEnd::Exited(1..)), "{ended}");
     house.close().await;
 }

@@ -12,7 +12,7 @@ use reqwest::Method;
 use secrecy::SecretString;
 use sepal::config::ApprovalWay;
 use sepal::domain::Caller;
-use sepal::gateway::mcp::{Door, Ending, Heard, News, Question, Verdict};
+use sepal::gateway::mcp::{Door, DoorReply, Ending, News, Question, Verdict};
 use sepal::session::Call;
 use sepal::tenancy::Credential;
 use serde_json::{Value, json};
@@ -286,15 +286,15 @@ struct SlowDoor<'a> {
 
 #[async_trait::async_trait]
 impl Door for SlowDoor<'_> {
-    async fn decide(&self, _call: &Call) -> Heard {
+    async fn decide(&self, _call: &Call) -> DoorReply {
         self.case.change(self.part).await;
-        Heard::Verdict(Verdict {
+        DoorReply::Verdict(Verdict {
             approved: true,
             reason: None,
         })
     }
 
-    async fn tell(&self, _news: News<'_>) {}
+    async fn report(&self, _news: News<'_>) {}
 }
 
 async fn caller(app: &TestApp, person: &Person) -> Caller {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use sepal::domain::{CommitId, Fault, SessionKey};
 use sepal::store::live::{MAX_BODY_BYTES, MAX_RECORDS_PER_READ};
-use sepal::store::{Appended, Head, LiveStore, NewRecord, Record, Snapshot};
+use sepal::store::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot};
 
 use super::{key, record};
 
@@ -14,12 +14,12 @@ type Live = Arc<dyn LiveStore>;
 
 async fn append(live: &Live, key: &SessionKey, expected: u64, record: NewRecord) {
     let answer = live.append(key, expected, record).await;
-    assert!(matches!(answer, Appended::Ok), "{answer:?}");
+    assert!(matches!(answer, AppendOutcome::Ok), "{answer:?}");
 }
 
 async fn conflicts(live: &Live, key: &SessionKey, expected: u64) {
     let answer = live.append(key, expected, record(99, 1..=1)).await;
-    assert!(matches!(answer, Appended::Conflict), "{answer:?}");
+    assert!(matches!(answer, AppendOutcome::Conflict), "{answer:?}");
 }
 
 fn versions(records: &[Record]) -> Vec<u64> {
@@ -86,8 +86,8 @@ pub(super) async fn of_64_appenders_exactly_one_gets_each_version(live: Live) {
                 }
                 let seq = version + 1;
                 let answer = live.append(&key, version, record(n, seq..=seq)).await;
-                assert!(!matches!(answer, Appended::Unknown(_)), "{answer:?}");
-                if matches!(answer, Appended::Ok) {
+                assert!(!matches!(answer, AppendOutcome::Unknown(_)), "{answer:?}");
+                if matches!(answer, AppendOutcome::Ok) {
                     won.push((version + 1, CommitId::from_bits(n)));
                 }
             }
@@ -119,7 +119,7 @@ pub(super) async fn the_active_index_follows_the_last_append(live: Live) {
     append(&live, &one, 2, done(5)).await;
     assert_eq!(live.active().await.unwrap(), std::slice::from_ref(&two));
     let refused = live.append(&two, 1, done(6)).await;
-    assert!(matches!(refused, Appended::Conflict));
+    assert!(matches!(refused, AppendOutcome::Conflict));
     assert_eq!(live.active().await.unwrap(), [two]);
 }
 
@@ -239,7 +239,7 @@ pub(super) async fn a_body_that_is_too_large_is_never_tried(live: Live) {
     };
     let answer = live.append(&key, 0, large).await;
     assert!(
-        matches!(&answer, Appended::Unknown(error) if error.fault() == Fault::Validation),
+        matches!(&answer, AppendOutcome::Unknown(error) if error.fault() == Fault::Validation),
         "{answer:?}"
     );
     assert_eq!(live.head(&key).await.unwrap(), None);
@@ -300,7 +300,7 @@ fn first_records(from: u128) -> Vec<NewRecord> {
 pub(super) async fn a_journal_is_created_whole_or_not_at_all(live: Live) {
     let key = key(1, 1);
     let created = live.create(&key, first_records(1)).await;
-    assert!(matches!(created, Appended::Ok), "{created:?}");
+    assert!(matches!(created, AppendOutcome::Ok), "{created:?}");
     let head = live.head(&key).await.unwrap().unwrap();
     assert_eq!((head.version, head.last_seq), (1_200, 1_200));
     let first = live.read_after_version(&key, 0, 2).await.unwrap();
@@ -310,7 +310,7 @@ pub(super) async fn a_journal_is_created_whole_or_not_at_all(live: Live) {
     append(&live, &key, 1_200, record(5_000, 1_201..=1_201)).await;
     // Where there is a journal, nothing is written.
     let again = live.create(&key, first_records(10_000)).await;
-    assert!(matches!(again, Appended::Conflict), "{again:?}");
+    assert!(matches!(again, AppendOutcome::Conflict), "{again:?}");
     assert_eq!(live.version(&key).await.unwrap(), 1_201);
 }
 
@@ -318,9 +318,9 @@ pub(super) async fn of_many_who_create_a_journal_one_does(live: Live) {
     let key = key(1, 2);
     let created = (0..8_u128).map(|n| live.create(&key, first_records(n * 10_000)));
     let created = join_all(created).await;
-    let is_done = |answer: &&Appended| matches!(answer, Appended::Ok);
+    let is_done = |answer: &&AppendOutcome| matches!(answer, AppendOutcome::Ok);
     assert_eq!(created.iter().filter(is_done).count(), 1, "{created:?}");
-    let is_refused = |answer: &&Appended| matches!(answer, Appended::Conflict);
+    let is_refused = |answer: &&AppendOutcome| matches!(answer, AppendOutcome::Conflict);
     assert_eq!(created.iter().filter(is_refused).count(), 7, "{created:?}");
     let winner = created.iter().position(|answer| is_done(&answer)).unwrap();
     let stored = live.read_after_version(&key, 0, 1_000).await.unwrap();
@@ -332,6 +332,8 @@ pub(super) async fn one_record_that_does_not_fit_keeps_the_journal_out(live: Liv
     let mut large = first_records(1);
     large[1].body = Bytes::from(vec![b'x'; MAX_BODY_BYTES + 1]);
     let refused = live.create(&key(1, 3), large).await;
-    assert!(matches!(&refused, Appended::Unknown(error) if error.fault() == Fault::Validation));
+    assert!(
+        matches!(&refused, AppendOutcome::Unknown(error) if error.fault() == Fault::Validation)
+    );
     assert_eq!(live.version(&key(1, 3)).await.unwrap(), 0);
 }

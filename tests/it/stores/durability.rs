@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use sepal::domain::{CommitId, Fault};
-use sepal::store::{Access, Appended, Error, Holder, Settings, Store};
+use sepal::store::{Access, AppendOutcome, Error, Holder, Settings, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,7 +16,7 @@ async fn a_journal_is_there_after_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let opened = Opened::on(dir.path()).await;
     let appended = opened.live().append(&key(1, 1), 0, record(1, 1..=1)).await;
-    assert!(matches!(appended, Appended::Ok));
+    assert!(matches!(appended, AppendOutcome::Ok));
     // Dropping the store is enough to end the writer.
     let Opened { store, tasks, .. } = opened;
     drop(store);
@@ -25,7 +25,7 @@ async fn a_journal_is_there_after_reopening() {
     let again = Opened::on(dir.path()).await;
     assert_eq!(again.live().active().await.unwrap(), [key(1, 1)]);
     let appended = again.live().append(&key(1, 1), 1, record(2, 2..=2)).await;
-    assert!(matches!(appended, Appended::Ok));
+    assert!(matches!(appended, AppendOutcome::Ok));
 }
 
 #[tokio::test]
@@ -34,11 +34,11 @@ async fn an_unknown_append_is_settled_by_the_head() {
     let opened = Opened::on(dir.path()).await;
     let live = opened.live();
     let appended = live.append(&key(1, 1), 0, record(1, 1..=1)).await;
-    assert!(matches!(appended, Appended::Ok));
+    assert!(matches!(appended, AppendOutcome::Ok));
     opened.stop().await;
     let answer = live.append(&key(1, 1), 1, record(2, 2..=2)).await;
     assert!(
-        matches!(&answer, Appended::Unknown(error) if error.fault() == Fault::Transient),
+        matches!(&answer, AppendOutcome::Unknown(error) if error.fault() == Fault::Transient),
         "{answer:?}"
     );
     let head = live.head(&key(1, 1)).await.unwrap().unwrap();
@@ -58,7 +58,10 @@ async fn what_is_queued_at_shutdown_is_still_written() {
         opened.shutdown.cancel();
     });
     let written = live.active().await.unwrap().len();
-    let ok = answers.iter().filter(|a| matches!(a, Appended::Ok)).count();
+    let ok = answers
+        .iter()
+        .filter(|a| matches!(a, AppendOutcome::Ok))
+        .count();
     assert_eq!(ok, written);
 }
 
@@ -85,7 +88,7 @@ async fn a_second_server_is_refused_and_a_command_works_beside() {
     for (version, live) in [(0, opened.live()), (1, beside.live()), (2, opened.live())] {
         let new = record(u128::from(version), version + 1..=version + 1);
         let appended = live.append(&key(1, 1), version, new).await;
-        assert!(matches!(appended, Appended::Ok), "{appended:?}");
+        assert!(matches!(appended, AppendOutcome::Ok), "{appended:?}");
     }
 }
 
@@ -105,7 +108,7 @@ async fn child_that_appends_until_it_is_killed() {
             for version in 0.. {
                 let new = record(u128::from(version), version + 1..=version + 1);
                 let appended = live.append(&key(1, n), version, new).await;
-                assert!(matches!(appended, Appended::Ok), "{appended:?}");
+                assert!(matches!(appended, AppendOutcome::Ok), "{appended:?}");
                 let mut out = std::io::stdout().lock();
                 writeln!(out, "ack {n} {}", version + 1).unwrap();
                 out.flush().unwrap();

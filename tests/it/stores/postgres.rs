@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use futures::future::join_all;
 use sepal::domain::{CommitId, Fault};
-use sepal::store::{Access, Appended, Error, LiveStore, Store};
+use sepal::store::{Access, AppendOutcome, Error, LiveStore, Store};
 use sqlx::{Connection as _, PgConnection};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -48,7 +48,7 @@ async fn a_second_server_is_refused_and_a_command_works_beside() {
     for (version, live) in [(0, opened.live()), (1, command.live()), (2, opened.live())] {
         let new = record(u128::from(version), version + 1..=version + 1);
         let appended = live.append(&key(1, 1), version, new).await;
-        assert!(matches!(appended, Appended::Ok), "{appended:?}");
+        assert!(matches!(appended, AppendOutcome::Ok), "{appended:?}");
     }
     opened.stop().await;
     let next = Opened::with(&in_postgres(other.path(), &url))
@@ -101,9 +101,9 @@ async fn appender(
         let next = version + 1;
         let new = record(u128::from(next), next..=next);
         match live.append(&key, version, new).await {
-            Appended::Ok => version = next,
-            Appended::Conflict => panic!("nobody else writes"),
-            Appended::Unknown(error) => {
+            AppendOutcome::Ok => version = next,
+            AppendOutcome::Conflict => panic!("nobody else writes"),
+            AppendOutcome::Unknown(error) => {
                 assert_eq!(error.fault(), Fault::Transient, "{error:?}");
                 // Only the head tells, as soon as there is somebody to ask.
                 let head = loop {
@@ -188,7 +188,7 @@ async fn while_the_server_is_away_answers_are_retryable() {
         async { records.tenants().list().await.map(|_| ()) },
         async { opened.live().append(&key(1, 1), 0, record(1, 1..=1)).await },
     );
-    let Appended::Unknown(append) = append else {
+    let AppendOutcome::Unknown(append) = append else {
         panic!("{append:?}")
     };
     for error in [ping.unwrap_err(), list.unwrap_err(), append] {
@@ -234,9 +234,9 @@ async fn a_server_that_lost_its_database_writes_nothing_until_it_has_it_again() 
         let next = version + 1;
         let new = record(u128::from(next), next..=next);
         match live.append(&key(1, 1), version, new).await {
-            Appended::Ok => version = next,
-            Appended::Unknown(error) => break error,
-            Appended::Conflict => panic!("nobody else writes"),
+            AppendOutcome::Ok => version = next,
+            AppendOutcome::Unknown(error) => break error,
+            AppendOutcome::Conflict => panic!("nobody else writes"),
         }
         assert!(Instant::now() < deadline, "it does not notice");
     };
@@ -256,7 +256,7 @@ async fn a_server_that_lost_its_database_writes_nothing_until_it_has_it_again() 
     let appended = live
         .append(&key(1, 1), version, record(1, next..=next))
         .await;
-    assert!(matches!(appended, Appended::Ok), "{appended:?}");
+    assert!(matches!(appended, AppendOutcome::Ok), "{appended:?}");
     opened.stop().await;
 }
 

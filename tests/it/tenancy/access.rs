@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::ExposeSecret as _;
 use sepal::domain::{Code, CredentialId, Role};
-use sepal::tenancy::{Authenticated, Credential, csrf_of, key_prefix};
+use sepal::tenancy::{AuthenticatedCaller, Credential, csrf_of, key_prefix};
 
 use super::{DAY, House, MINUTE, NOT_VALID, PASSWORD, refused};
 
@@ -200,7 +200,7 @@ async fn a_ticket_opens_once_within_a_minute() {
     let entered = house.cookie(&ann).await.unwrap();
     let ticket = || Credential::Ticket(house.tenancy.issue_ticket(&entered));
     let first = ticket();
-    let opened: Authenticated = house.tenancy.authenticate(&first).await.unwrap();
+    let opened: AuthenticatedCaller = house.tenancy.authenticate(&first).await.unwrap();
     assert_eq!(opened, entered);
     refused(house.tenancy.authenticate(&first).await, NOT_VALID);
     let late = ticket();

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use secrecy::{ExposeSecret as _, SecretString};
 use sepal::domain::{Role, Timestamp, User};
 use sepal::store::{Access, Settings, Store};
-use sepal::tenancy::{Authenticated, Clock, Credential, Error, Link, NewPerson, SignedIn, Tenancy};
+use sepal::tenancy::{
+    AuthenticatedCaller, Clock, Credential, Error, Link, NewPerson, SignedIn, Tenancy,
+};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -85,17 +87,17 @@ impl House {
         self.tenancy.setup().sign_in_by_link(&secret_of(link)).await
     }
 
-    async fn by_ticket(&self, ticket: SecretString) -> Result<Authenticated, Error> {
+    async fn by_ticket(&self, ticket: SecretString) -> Result<AuthenticatedCaller, Error> {
         let ticket = Credential::Ticket(ticket);
         self.tenancy.authenticate(&ticket).await
     }
 
-    async fn cookie(&self, signed_in: &SignedIn) -> Result<Authenticated, Error> {
+    async fn cookie(&self, signed_in: &SignedIn) -> Result<AuthenticatedCaller, Error> {
         let cookie = Credential::Cookie(signed_in.secret.clone());
         self.tenancy.authenticate(&cookie).await
     }
 
-    async fn key(&self, secret: &SecretString) -> Result<Authenticated, Error> {
+    async fn key(&self, secret: &SecretString) -> Result<AuthenticatedCaller, Error> {
         let key = Credential::ApiKey(secret.clone());
         self.tenancy.authenticate(&key).await
     }

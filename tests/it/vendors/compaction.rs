@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use sepal::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
-use sepal::domain::{Entry, Native, TokenUsage, Weighed};
+use sepal::domain::{CountedEntry, Entry, Native, TokenUsage};
 use sepal::history::{self, Limits, Past, Window};
 use sepal::llm::Compacting;
 use sepal::llm::tokens::Counter;
@@ -49,7 +49,7 @@ fn text(bytes: usize) -> String {
 
 /// The entries of a turn, the last of which ends with its question or with results.
 fn push(
-    entries: &mut Vec<Arc<Weighed>>,
+    entries: &mut Vec<Arc<CountedEntry>>,
     (question, rounds, answer, compacts): &Turn,
     (vendor, is_last): (Vendor, bool),
 ) {
@@ -59,7 +59,7 @@ fn push(
             .filter(|at| *at == round)
             .and_then(|_| block(vendor))
     };
-    let mut add = |entry| entries.push(Weighed::new(entry));
+    let mut add = |entry| entries.push(CountedEntry::new(entry));
     add(Entry::User {
         seq: first as u64 + 1,
         text: text(*question),
@@ -128,7 +128,7 @@ fn windows(
     (vendor, compactor): (Vendor, Option<&str>),
 ) -> Vec<Window> {
     let counter = Counter::default();
-    let count = |entry: &Weighed| counter.of_entry(entry);
+    let count = |entry: &CountedEntry| counter.of_entry(entry);
     let (mut entries, mut shown) = (Vec::new(), Vec::new());
     let mut made: Option<Compaction> = None;
     for turn in turns {
@@ -234,7 +234,7 @@ fn a_summary_leaves_where_the_newest_turn_takes_its_room() {
     };
     let shown = windows(&turns, limits, &[PartialSummary], (Vendor::Chat, None));
     let notes = |window: &Window| {
-        let is_note = |entry: &&Arc<Weighed>| matches!(****entry, Entry::Note { .. });
+        let is_note = |entry: &&Arc<CountedEntry>| matches!(****entry, Entry::Note { .. });
         window.entries.iter().filter(is_note).count()
     };
     let notes: Vec<usize> = shown.iter().map(notes).collect();

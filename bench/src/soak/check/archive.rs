@@ -24,7 +24,7 @@ const READERS: usize = 8;
 
 /// An ended session that is not deleted.
 #[derive(Debug, Clone)]
-pub(crate) struct Archived {
+pub(crate) struct ArchivedSession {
     person: Person,
     session: String,
     /// The name of its marks.
@@ -111,7 +111,7 @@ pub(crate) async fn close(talk: &Talk, tab: Option<&Talk>, account: &Account, rn
         world.ledger.count("sessions deleted");
         return;
     }
-    let kept = Archived {
+    let kept = ArchivedSession {
         person: talk.person.clone(),
         session: session.clone(),
         name: name.clone(),
@@ -172,7 +172,7 @@ pub(crate) async fn read_again(world: &World) {
         .await;
 }
 
-async fn compare(world: &World, kept: &Archived) -> Result<()> {
+async fn compare(world: &World, kept: &ArchivedSession) -> Result<()> {
     let reader = Reader {
         world,
         person: &kept.person,

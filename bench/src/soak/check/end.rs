@@ -14,7 +14,7 @@ use super::flat::{left_over, new_names};
 use super::replay;
 use crate::soak::installation::gateway::Gateway;
 use crate::soak::installation::vitals::{DROPPED, Vitals, groups_of, of_sandboxes};
-use crate::soak::watch::{Life, Watched};
+use crate::soak::watch::{Life, WatchedGateway};
 use crate::soak::world::World;
 
 /// The time that sessions may take to end their turns at the end of the run.
@@ -44,7 +44,7 @@ pub(crate) async fn all_leave(worlds: &[Arc<World>], people: &TaskTracker) {
 
 /// Checks what is left after everybody left, restarts the gateways, and reads all sessions again. Returns
 /// the report of each installation.
-pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [Watched]) -> Value {
+pub(crate) async fn end(worlds: &[Arc<World>], watched: &mut [WatchedGateway]) -> Value {
     let settled = join_all(watched.iter().map(settle)).await;
     for (one, settled) in watched.iter_mut().zip(&settled) {
         if let (Some(life), Some(settled)) = (one.course.lives.last_mut(), settled) {
@@ -92,7 +92,7 @@ async fn start_again(world: &World) {
     tokio::task::block_in_place(|| replay::replay(world));
 }
 
-fn report(one: &Watched, settled: Option<&Vitals>) -> Value {
+fn report(one: &WatchedGateway, settled: Option<&Vitals>) -> Value {
     let log = one.gateway.log();
     for line in log.lines().filter(|line| line.contains("panicked")) {
         one.fail(format!("its log says: {line}"));
@@ -112,7 +112,7 @@ fn report(one: &Watched, settled: Option<&Vitals>) -> Value {
 }
 
 /// Judges the memory of each process that lived long enough; each gateway must have at least one.
-fn look_at_memory(one: &Watched) {
+fn look_at_memory(one: &WatchedGateway) {
     let (name, lives) = (&one.gateway.name, &one.course.lives);
     let is_long = one.world.phase.is_long;
     let judged = lives.iter().filter_map(Life::memory);
@@ -132,7 +132,7 @@ fn look_at_memory(one: &Watched) {
 /// Checks the number of answers with missing deltas. There are two valid reasons: a client was too slow,
 /// which the gateways count, or Redis was away and deltas were held back meanwhile. The complete answer
 /// always arrives.
-fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w Watched>) {
+fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w WatchedGateway>) {
     let [compared, incomplete] = world.answers();
     let lives = gateways.flat_map(|one| &one.course.lives);
     let dropped = lives.map(|life| life.dropped.unsigned_abs()).sum::<u64>();
@@ -153,7 +153,7 @@ fn look_at_answers<'w>(world: &World, gateways: impl Iterator<Item = &'w Watched
 }
 
 /// Waits until everything is as it was before anybody came; remaining differences are failures.
-async fn settle(one: &Watched) -> Option<Vitals> {
+async fn settle(one: &WatchedGateway) -> Option<Vitals> {
     let name = &one.gateway.name;
     eprintln!("{name}: all have left; what nobody uses has to go");
     let began = Instant::now();

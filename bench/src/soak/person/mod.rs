@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use self::profile::{Profile, Step, Unsaid, later};
 use self::tab::{Goal, Tab};
-use self::talk::{BROKEN, Heard, Lost, Talk, text};
+use self::talk::{BROKEN, ConnectionLost, ReceivedPacket, Talk, text};
 use super::check::archive::{self, Rest};
 use super::check::audit::Account;
 use super::world::World;
@@ -164,12 +164,12 @@ impl Visit {
     }
 
     /// Stays until the connection is lost or there is nothing left to do.
-    async fn stay(&mut self) -> Result<(), Lost> {
+    async fn stay(&mut self) -> Result<(), ConnectionLost> {
         let until = later(&mut self.rng, 3_000, 60_000);
         while !self.profile.is_done() {
             if Instant::now() >= until && !self.talk.world.phase.calm.is_cancelled() {
                 self.talk.vanish(&mut self.rng);
-                return Err(Lost);
+                return Err(ConnectionLost);
             }
             self.look_whether_it_is_stuck();
             if self.forgets && self.profile.is_last_card() {
@@ -209,24 +209,28 @@ impl Visit {
     }
 
     /// Waits for the next packet until the deadline; returns the answer to a command, if one came.
-    async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, Lost> {
+    async fn hear(&mut self, deadline: Instant) -> Result<Option<(u64, Value)>, ConnectionLost> {
         match self.talk.hear(deadline).await? {
-            Heard::Event(name, args) => {
+            ReceivedPacket::Event(name, args) => {
                 self.profile.event(&name, &args);
                 Ok(None)
             }
-            Heard::Answer(number, answer) => Ok(Some((number, answer))),
-            Heard::Nothing => Ok(None),
+            ReceivedPacket::Answer(number, answer) => Ok(Some((number, answer))),
+            ReceivedPacket::Nothing => Ok(None),
         }
     }
 
     /// Sends a command and waits for its answer: `Ok` if it was accepted, otherwise the code.
-    async fn ask(&mut self, name: &str, arg: &[Value]) -> Result<Result<(), String>, Lost> {
+    async fn ask(
+        &mut self,
+        name: &str,
+        arg: &[Value],
+    ) -> Result<Result<(), String>, ConnectionLost> {
         let own = self.talk.send(name, arg).await?;
         let is_dropped = !self.talk.world.phase.calm.is_cancelled() && self.rng.u32(0..50) == 0;
         if is_dropped {
             self.talk.vanish(&mut self.rng);
-            return Err(Lost);
+            return Err(ConnectionLost);
         }
         let deadline = Talk::answer_by();
         while Instant::now() < deadline {
@@ -251,10 +255,10 @@ impl Visit {
         }
         self.talk.fail(format!("`{name}` has no answer"));
         self.talk.leave();
-        Err(Lost)
+        Err(ConnectionLost)
     }
 
-    async fn take(&mut self, step: &Step) -> Result<(), Lost> {
+    async fn take(&mut self, step: &Step) -> Result<(), ConnectionLost> {
         match step {
             Step::Say => self.say(false).await,
             Step::SayMore => self.say(true).await,
@@ -268,7 +272,7 @@ impl Visit {
         }
     }
 
-    async fn say(&mut self, is_more: bool) -> Result<(), Lost> {
+    async fn say(&mut self, is_more: bool) -> Result<(), ConnectionLost> {
         let unsaid = match self.profile.unsaid.clone() {
             Some(unsaid) => unsaid,
             None => self.new_message(is_more),
@@ -310,7 +314,7 @@ impl Visit {
         unsaid
     }
 
-    async fn decide(&mut self, call: &str) -> Result<(), Lost> {
+    async fn decide(&mut self, call: &str) -> Result<(), ConnectionLost> {
         let Some(card) = self.profile.cards.get(call).cloned() else {
             return Ok(());
         };

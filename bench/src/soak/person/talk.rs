@@ -24,11 +24,11 @@ pub(crate) const BROKEN: &str = "the connection broke";
 
 /// The connection is gone.
 #[derive(Debug)]
-pub(crate) struct Lost;
+pub(crate) struct ConnectionLost;
 
 /// A received packet.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum ReceivedPacket {
     /// An event with its arguments.
     Event(String, Vec<Value>),
     /// The answer to a command.
@@ -105,7 +105,11 @@ impl Talk {
     }
 
     /// Connects to a gateway, by websocket or polling, either resuming or afresh; returns `system:ready`.
-    pub(crate) async fn connect(&mut self, gateway: usize, rng: &mut Rng) -> Result<Value, Lost> {
+    pub(crate) async fn connect(
+        &mut self,
+        gateway: usize,
+        rng: &mut Rng,
+    ) -> Result<Value, ConnectionLost> {
         let has_moved = self.at.is_some_and(|(before, _)| before != gateway);
         let goes_on = self.journal.is_some() && rng.u32(0..4) > 0;
         // Another gateway does not know the id of a session that is not stored yet, but the name works.
@@ -148,7 +152,7 @@ impl Talk {
                 } else {
                     self.fail(format!("it was not let in: {reason}"));
                 }
-                Err(Lost)
+                Err(ConnectionLost)
             }
         }
     }
@@ -185,8 +189,8 @@ impl Talk {
                 return Err(refused["message"].as_str().unwrap_or_default().to_owned());
             }
             let (name, mut args) = match heard(&packet) {
-                Heard::Event(name, args) => (name, args),
-                Heard::Answer(..) | Heard::Nothing => continue,
+                ReceivedPacket::Event(name, args) => (name, args),
+                ReceivedPacket::Answer(..) | ReceivedPacket::Nothing => continue,
             };
             let rest = args.pop().unwrap_or_default();
             match name.as_str() {
@@ -200,26 +204,29 @@ impl Talk {
         }
     }
 
-    /// Returns the next packet, or [`Heard::Nothing`] at the deadline.
-    pub(crate) async fn hear(&mut self, deadline: Instant) -> Result<Heard, Lost> {
+    /// Returns the next packet, or [`ReceivedPacket::Nothing`] at the deadline.
+    pub(crate) async fn hear(
+        &mut self,
+        deadline: Instant,
+    ) -> Result<ReceivedPacket, ConnectionLost> {
         let Some(line) = &mut self.line else {
-            return Err(Lost);
+            return Err(ConnectionLost);
         };
         let packet = match timeout_at(deadline, line.next()).await {
-            Err(_) => return Ok(Heard::Nothing),
+            Err(_) => return Ok(ReceivedPacket::Nothing),
             Ok(Err(error)) => {
                 self.line = None;
                 self.broke(&format!("the gateway ended the connection: {error:#}"));
-                return Err(Lost);
+                return Err(ConnectionLost);
             }
             Ok(Ok(packet)) => packet,
         };
         if packet.starts_with("41") {
             self.line = None;
-            return Err(Lost);
+            return Err(ConnectionLost);
         }
         let heard = heard(&packet);
-        if let Heard::Event(name, args) = &heard {
+        if let ReceivedPacket::Event(name, args) = &heard {
             if name == "error" {
                 let rest = args.last().unwrap_or(&Value::Null);
                 let code = text(&rest["code"]);
@@ -249,19 +256,19 @@ impl Talk {
     }
 
     /// Sends a command; returns the number of its acknowledgement.
-    pub(crate) async fn send(&mut self, name: &str, args: &[Value]) -> Result<u64, Lost> {
+    pub(crate) async fn send(&mut self, name: &str, args: &[Value]) -> Result<u64, ConnectionLost> {
         let number = self.commands;
         self.commands += 1;
         let mut packet = vec![json!(name)];
         packet.extend_from_slice(args);
         let packet = format!("42{number}{}", Value::Array(packet));
         let Some(line) = &mut self.line else {
-            return Err(Lost);
+            return Err(ConnectionLost);
         };
         if let Err(error) = line.send(packet).await {
             self.line = None;
             self.broke(&format!("`{name}` cannot be sent: {error:#}"));
-            return Err(Lost);
+            return Err(ConnectionLost);
         }
         Ok(number)
     }
@@ -299,23 +306,23 @@ impl Talk {
 }
 
 /// Parses a packet.
-fn heard(packet: &str) -> Heard {
+fn heard(packet: &str) -> ReceivedPacket {
     if let Some(event) = packet.strip_prefix("42")
         && let Ok(Value::Array(mut args)) = serde_json::from_str(event)
         && !args.is_empty()
         && let Value::String(name) = args.remove(0)
     {
-        return Heard::Event(name, args);
+        return ReceivedPacket::Event(name, args);
     }
     if let Some(answer) = packet.strip_prefix("43") {
         let digits = answer.bytes().take_while(u8::is_ascii_digit).count();
         let (number, args) = answer.split_at(digits);
         let args: Vec<Value> = serde_json::from_str(args).unwrap_or_default();
         if let (Ok(number), Some(answer)) = (number.parse(), args.into_iter().next()) {
-            return Heard::Answer(number, answer);
+            return ReceivedPacket::Answer(number, answer);
         }
     }
-    Heard::Nothing
+    ReceivedPacket::Nothing
 }
 
 /// Returns the text, or an empty one.

@@ -21,12 +21,12 @@ const UNPLACED: &[&str] = &[
 
 /// A shown event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Shown {
+pub(crate) struct WitnessedEvent {
     name: String,
     digest: u64,
 }
 
-impl Shown {
+impl WitnessedEvent {
     pub(crate) fn of(name: &str, args: &[Value]) -> Self {
         let mut hasher = DefaultHasher::new();
         for arg in args {
@@ -45,11 +45,11 @@ impl Shown {
 }
 
 /// All events of a session by `seq`; a failed call has its output and its error at the same `seq`.
-pub(crate) type Stream = BTreeMap<u64, Vec<Shown>>;
+pub(crate) type Stream = BTreeMap<u64, Vec<WitnessedEvent>>;
 
 /// True if the events at one `seq` are the output and the error of a failed call.
-pub(crate) fn is_failed_call(shown: &[Shown]) -> bool {
-    let names = shown.iter().map(Shown::name);
+pub(crate) fn is_failed_call(shown: &[WitnessedEvent]) -> bool {
+    let names = shown.iter().map(WitnessedEvent::name);
     names.eq(["tool:output", "agent:error"])
 }
 
@@ -193,7 +193,7 @@ impl Witness {
                 .then_some(())
                 .ok_or_else(|| format!("`{name}` has no place"));
         };
-        let shown = Shown::of(name, args);
+        let shown = WitnessedEvent::of(name, args);
         if seq == self.known + 1 {
             self.known = seq;
             self.seen.insert(seq, vec![shown]);
@@ -321,7 +321,10 @@ pub(crate) fn stream_of(items: &[Value]) -> Result<Stream, String> {
         if !is_next {
             return Err(format!("{seq} stands after a later one"));
         }
-        stream.entry(seq).or_default().push(Shown::of(name, args));
+        stream
+            .entry(seq)
+            .or_default()
+            .push(WitnessedEvent::of(name, args));
     }
     Ok(stream)
 }

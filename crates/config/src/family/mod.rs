@@ -14,11 +14,11 @@ use serde_json::{Map, Value, json};
 
 use super::check::{Raw, accepts, check, quote};
 use super::table::{Family, Field, FieldKind};
-use super::value::Resolved;
+use super::value::ResolvedValue;
 use super::{Problem, Source};
 
 /// The configured fields of a member, by name.
-pub(super) type Fields = BTreeMap<&'static str, Resolved>;
+pub(super) type Fields = BTreeMap<&'static str, ResolvedValue>;
 
 /// The members of one family, by name.
 pub(super) type Members = BTreeMap<String, Fields>;
@@ -89,7 +89,7 @@ pub(super) fn checked_field(
     field: &Field,
     given: (&Raw, &Source),
     problems: &mut Vec<Problem>,
-) -> Option<Resolved> {
+) -> Option<ResolvedValue> {
     let (raw, source) = given;
     let checked = match field.kind {
         FieldKind::One(kind) => check(kind, raw),
@@ -98,7 +98,7 @@ pub(super) fn checked_field(
         FieldKind::Map => map(raw),
     };
     match checked {
-        Ok(value) => Some(Resolved {
+        Ok(value) => Some(ResolvedValue {
             value,
             source: source.clone(),
         }),

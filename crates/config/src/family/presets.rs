@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Fields;
 use crate::Source;
-use crate::value::Resolved;
+use crate::value::ResolvedValue;
 
 /// The kind of all presets.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
@@ -46,7 +46,7 @@ impl Preset {
     /// Fills missing fields of an entry from the preset. An entry of another kind is the operator's own,
     /// whatever its name.
     pub(super) fn fill(&self, fields: &mut Fields) {
-        let said = |value| Resolved {
+        let said = |value| ResolvedValue {
             value,
             source: Source::Derived("as its name says"),
         };

@@ -8,7 +8,7 @@ use crate::check::{Raw, is_name};
 use crate::problem::did_you_mean;
 use crate::settings::{fallback, listed};
 use crate::table::{PROVIDERS, find, provider_kind};
-use crate::value::{Resolved, Values, checked, variable};
+use crate::value::{ResolvedValue, Values, checked, variable};
 use crate::{Problem, ProviderKind, Source, Sources};
 
 /// The placeholder key of the examples. Loading accepts it, but the provider will refuse it (D13).
@@ -116,14 +116,14 @@ fn of_file(members: Vec<Member>, problems: &mut Vec<Problem>) -> Members {
 }
 
 /// The error message for an invalid fallback, if there is one.
-fn wrong_fallback(given: &Resolved) -> Option<String> {
+fn wrong_fallback(given: &ResolvedValue) -> Option<String> {
     let text = given.value.as_str()?;
     let wrong = listed(text).find(|part| fallback(part).is_none())?;
     Some(format!("`{wrong}` names no provider with a model"))
 }
 
-fn derived(text: &str, why: &'static str) -> Resolved {
-    Resolved {
+fn derived(text: &str, why: &'static str) -> ResolvedValue {
+    ResolvedValue {
         value: json!(text),
         source: Source::Derived(why),
     }
@@ -298,7 +298,7 @@ impl Gathering<'_> {
                 None => Source::Default,
             };
             let value = offered.cloned().or_else(known).unwrap_or(Value::Null);
-            self.values.insert(MODEL, Resolved { value, source });
+            self.values.insert(MODEL, ResolvedValue { value, source });
         }
     }
 

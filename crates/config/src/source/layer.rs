@@ -12,12 +12,12 @@ use crate::problem::did_you_mean;
 use crate::table::{
     CONTEXTS, Definition, Fallback, Family, Kind, LATER, PROVIDERS, RULES, SERVERS, SETTINGS, find,
 };
-use crate::value::{Resolved, Values, checked, variable};
+use crate::value::{ResolvedValue, Values, checked, variable};
 use crate::{Problem, Problems, Settings, Source, Sources, derive, docs};
 
 /// The result of loading.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedSettings {
     pub settings: Settings,
     /// Notices for the operator, logged at start.
     pub notices: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Loaded {
 }
 
 /// Loads the settings; the error holds all problems, not only the first.
-pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
+pub fn load(sources: &Sources) -> Result<LoadedSettings, Problems> {
     let mut problems = Vec::new();
     let filed = sources.file.as_ref();
     let filed = filed.map(|file| file::read(file, &sources.env, &mut problems));
@@ -64,7 +64,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
         (&RULES, &rules),
     ];
     match Settings::from_tree(tree(&values, &families)) {
-        Ok(settings) => Ok(Loaded {
+        Ok(settings) => Ok(LoadedSettings {
             settings,
             notices,
             shown: docs::show(&values, &families),
@@ -84,7 +84,7 @@ fn resolve(
     sources: &Sources,
     entries: &[Entry],
     problems: &mut Vec<Problem>,
-) -> Option<Resolved> {
+) -> Option<ResolvedValue> {
     let flag = sources.flags.iter().find(|flag| flag.key == definition.key);
     let given = flag
         .map(|flag| (Raw::Text(flag.value.clone()), Source::Flag(flag.name)))
@@ -98,13 +98,13 @@ fn resolve(
     filed.unwrap_or_else(|| fallback(definition))
 }
 
-fn fallback(definition: &Definition) -> Option<Resolved> {
+fn fallback(definition: &Definition) -> Option<ResolvedValue> {
     let value = match (definition.fallback, definition.kind) {
         (Fallback::Is(text), kind) => check(kind, &Raw::Text(text.to_owned())).ok()?,
         (Fallback::Words(_), Kind::Origins | Kind::Networks) => Value::Array(Vec::new()),
         (Fallback::Words(_), _) => Value::Null,
     };
-    Some(Resolved {
+    Some(ResolvedValue {
         value,
         source: Source::Default,
     })

@@ -14,7 +14,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret as _;
 
 use super::table::{Definition, Fallback, Kind, LATER, SETTINGS, Word};
-use super::{Flag, Loaded, SourceFile, Sources, load};
+use super::{Flag, LoadedSettings, SourceFile, Sources, load};
 
 fn env(pairs: &[(&str, &str)]) -> Sources {
     let pairs = pairs.iter();
@@ -40,7 +40,7 @@ fn file(name: &str, text: &str) -> Sources {
     }
 }
 
-fn loaded(sources: &Sources) -> Loaded {
+fn loaded(sources: &Sources) -> LoadedSettings {
     load(sources).unwrap()
 }
 

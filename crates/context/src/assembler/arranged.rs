@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::Gathered;
+use super::GatheredContexts;
 use crate::ContextKind;
 use crate::conversion::{Part, parts, reduced};
-use crate::prompts::{PromptWeights, Prompts, Rendered};
+use crate::prompts::{PromptWeights, Prompts, RenderedPrompt};
 use crate::provider::ContextSession;
 use crate::value::{Body, Context, Text};
-use sepal_core::domain::{Entry, Tool, Weighed};
+use sepal_core::domain::{CountedEntry, Entry, Tool};
 use sepal_core::history::PromptError;
 use sepal_llm::tokens::Counter;
 
 /// The parts of a request, oldest first.
 #[derive(Debug, Clone, Default)]
-pub struct Arranged {
+pub struct ArrangedContexts {
     prompt: Option<Arc<Prompts>>,
     /// Further parts of the system prompt.
     system: Vec<Context>,
     /// Contexts before the history.
     before: Vec<Beside>,
-    history: Vec<Arc<Weighed>>,
+    history: Vec<Arc<CountedEntry>>,
     /// Contexts right before the newest question.
     after: Vec<Beside>,
     /// True if the history is the session's whole history.
@@ -34,7 +34,7 @@ pub struct Arranged {
 #[derive(Debug, Clone)]
 struct Beside {
     source: Arc<str>,
-    entry: Arc<Weighed>,
+    entry: Arc<CountedEntry>,
 }
 
 /// The system prompt of one request, with the contexts outside of the history.
@@ -42,21 +42,21 @@ struct Beside {
 pub struct SystemText {
     /// The whole prompt; empty = none.
     pub text: Arc<str>,
-    rendered: Rendered,
+    rendered: RenderedPrompt,
     system: Vec<Context>,
-    pub(super) before: Vec<Arc<Weighed>>,
-    pub(super) after: Vec<Arc<Weighed>>,
+    pub(super) before: Vec<Arc<CountedEntry>>,
+    pub(super) after: Vec<Arc<CountedEntry>>,
     sources: Vec<Beside>,
 }
 
-impl Gathered {
+impl GatheredContexts {
     /// Arranges everything in the order of a request.
-    pub fn arranged(self, session: &ContextSession<'_>) -> Arranged {
-        let mut arranged = Arranged {
+    pub fn arranged(self, session: &ContextSession<'_>) -> ArrangedContexts {
+        let mut arranged = ArrangedContexts {
             history: Vec::with_capacity(session.entries().len()),
-            ..Arranged::default()
+            ..ArrangedContexts::default()
         };
-        let mut entry: Option<(Arc<Weighed>, Vec<Part>)> = None;
+        let mut entry: Option<(Arc<CountedEntry>, Vec<Part>)> = None;
         for context in self
             .lists
             .into_iter()
@@ -86,7 +86,7 @@ impl Gathered {
     }
 }
 
-impl Arranged {
+impl ArrangedContexts {
     /// Arranges only these contexts, given newest first, without a session: for requests about one, such as
     /// that for its title.
     pub fn of(contexts: impl IntoIterator<Item = Context>) -> Self {
@@ -99,12 +99,12 @@ impl Arranged {
     }
 
     /// The history, oldest first: the original entries, or their remaining parts.
-    pub fn history(&self) -> &[Arc<Weighed>] {
+    pub fn history(&self) -> &[Arc<CountedEntry>] {
         &self.history
     }
 
     /// The entries outside of the history, for counting.
-    pub fn beside(&self) -> impl Iterator<Item = &Arc<Weighed>> {
+    pub fn beside(&self) -> impl Iterator<Item = &Arc<CountedEntry>> {
         let beside = self.before.iter().chain(&self.after);
         beside.map(|it| &it.entry)
     }
@@ -119,7 +119,7 @@ impl Arranged {
     pub fn system(&self, tools: &Arc<[Tool]>, input: &str) -> Result<SystemText, PromptError> {
         let rendered = match &self.prompt {
             Some(prompt) => prompt.with(tools, input)?,
-            None => Rendered::default(),
+            None => RenderedPrompt::default(),
         };
         let mut text = Arc::clone(&rendered.system);
         if !self.system.is_empty() {
@@ -141,7 +141,7 @@ impl Arranged {
         })
     }
 
-    fn end(&mut self, entry: Option<(Arc<Weighed>, Vec<Part>)>) {
+    fn end(&mut self, entry: Option<(Arc<CountedEntry>, Vec<Part>)>) {
         let Some((entry, kept)) = entry else { return };
         let is_whole = kept.len() == parts(&entry).count();
         let left = if is_whole {
@@ -183,7 +183,7 @@ impl Arranged {
 
 /// Returns the entry that a request shows for a text. Calls and results without their counterparts are shown
 /// as material as well.
-fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<Weighed> {
+fn shown<'a>(text: &'a Text, context: &Context) -> &'a Arc<CountedEntry> {
     text.entry(|words| match context.kind() {
         kind @ (ContextKind::User | ContextKind::Assistant) => Entry::message(kind.as_str(), words),
         ContextKind::System

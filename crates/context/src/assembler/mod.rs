@@ -16,8 +16,8 @@ use super::value::{Body, Context};
 use sepal_core::domain::TurnId;
 use sepal_store::clock::now;
 
-pub use self::arranged::{Arranged, SystemText};
-pub use self::request::{Assembled, Manner, ask};
+pub use self::arranged::{ArrangedContexts, SystemText};
+pub use self::request::{AssembledRequest, RequestOptions, ask};
 
 /// The time limit of a provider.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,12 +69,12 @@ impl ContextBuilder {
 pub struct Assembler {
     providers: Arc<[Arc<dyn ContextProvider>]>,
     /// Never held across an await.
-    given: Arc<Mutex<Given>>,
+    given: Arc<Mutex<TurnContexts>>,
 }
 
 /// The results of providers that are asked once per turn.
 #[derive(Default)]
-struct Given {
+struct TurnContexts {
     turn: Option<TurnId>,
     /// By the index of the provider; empty for those that are asked each time.
     contexts: Vec<Vec<Context>>,
@@ -82,7 +82,7 @@ struct Given {
 
 /// The contexts of all providers.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct GatheredContexts {
     /// In the order of the providers, each list newest first.
     lists: Vec<Vec<Context>>,
     /// The providers that gave nothing, or not everything, with the reasons; each is reported in one request
@@ -92,7 +92,7 @@ pub struct Gathered {
 
 impl Assembler {
     /// Gathers the contexts for the session's next request.
-    pub async fn gather(&self, session: &ContextSession<'_>) -> Gathered {
+    pub async fn gather(&self, session: &ContextSession<'_>) -> GatheredContexts {
         let mut failures = Vec::new();
         if self.given().turn != Some(session.turn()) {
             let asked = self
@@ -119,12 +119,12 @@ impl Assembler {
                 let filled = given.into_iter().zip(1_u32..);
                 contexts.push(filled.map(|(it, nth)| filled_in(it, name, nth)).collect());
             }
-            *self.given() = Given {
+            *self.given() = TurnContexts {
                 turn: Some(session.turn()),
                 contexts,
             };
         }
-        Gathered {
+        GatheredContexts {
             failures,
             ..self.at_hand(session)
         }
@@ -132,20 +132,20 @@ impl Assembler {
 
     /// Gathers without waiting, for estimates: takes the last results of providers that are asked once per
     /// turn.
-    pub fn at_hand(&self, session: &ContextSession<'_>) -> Gathered {
+    pub fn at_hand(&self, session: &ContextSession<'_>) -> GatheredContexts {
         let given = self.given();
         let providers = self.providers.iter().enumerate();
         let lists = providers.map(|(place, provider)| {
             let at_hand = provider.at_hand(session);
             at_hand.unwrap_or_else(|| given.contexts.get(place).cloned().unwrap_or_default())
         });
-        Gathered {
+        GatheredContexts {
             lists: lists.collect(),
             failures: Vec::new(),
         }
     }
 
-    fn given(&self) -> MutexGuard<'_, Given> {
+    fn given(&self) -> MutexGuard<'_, TurnContexts> {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

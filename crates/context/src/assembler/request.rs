@@ -3,16 +3,16 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::arranged::{Arranged, SystemText};
+use super::arranged::{ArrangedContexts, SystemText};
 use crate::Context;
-use sepal_core::domain::{Effort, Entry, Tool, Weighed};
+use sepal_core::domain::{CountedEntry, Effort, Entry, Tool};
 use sepal_llm::{
     Answer, Compacting, Contents, Deferral, Failed, Progress, Provider, Request, RetryConfig,
 };
 
 /// The parameters of a request besides its contexts.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Manner {
+pub struct RequestOptions {
     /// The model's name at the provider.
     pub model: String,
     /// The tools that the model may call.
@@ -33,30 +33,30 @@ pub struct Manner {
 
 /// A model request that was built of contexts, which is the only way to make one. It derefs to the request.
 #[derive(Debug, Clone)]
-pub struct Assembled {
+pub struct AssembledRequest {
     request: Request,
-    before: Vec<Arc<Weighed>>,
-    after: Vec<Arc<Weighed>>,
+    before: Vec<Arc<CountedEntry>>,
+    after: Vec<Arc<CountedEntry>>,
 }
 
-impl Assembled {
+impl AssembledRequest {
     /// Makes a request that shows these entries of a history, of which the last `turn` are the newest turn.
     pub fn new(
         system: &SystemText,
-        (shown, turn): (&[Arc<Weighed>], usize),
-        manner: Manner,
+        (shown, turn): (&[Arc<CountedEntry>], usize),
+        options: RequestOptions,
     ) -> Self {
         let made = Self {
             request: Request {
-                model: manner.model,
+                model: options.model,
                 system: (!system.text.is_empty()).then(|| Arc::clone(&system.text)),
-                tools: manner.tools,
-                deferral: manner.deferral,
-                temperature: manner.temperature,
-                effort: manner.effort,
-                max_tokens: manner.max_tokens,
-                max_output: manner.max_output,
-                compacting: manner.compacting,
+                tools: options.tools,
+                deferral: options.deferral,
+                temperature: options.temperature,
+                effort: options.effort,
+                max_tokens: options.max_tokens,
+                max_output: options.max_output,
+                compacting: options.compacting,
                 ..Request::default()
             },
             before: system.before.clone(),
@@ -66,17 +66,17 @@ impl Assembled {
     }
 
     /// Makes a request about something, such as a title, from only these contexts, newest first.
-    pub fn of(contexts: impl IntoIterator<Item = Context>, manner: Manner) -> Self {
-        let arranged = Arranged::of(contexts);
+    pub fn of(contexts: impl IntoIterator<Item = Context>, options: RequestOptions) -> Self {
+        let arranged = ArrangedContexts::of(contexts);
         // Without a template nothing is rendered, so this cannot fail.
-        let system = arranged.system(&manner.tools, "").unwrap_or_default();
-        Self::new(&system, (&[], 0), manner)
+        let system = arranged.system(&options.tools, "").unwrap_or_default();
+        Self::new(&system, (&[], 0), options)
     }
 
     /// Replaces the entries of the history. A vendor ignores everything before its compacted block: in a
     /// request that resumes from a block, all other contexts stand after it.
     #[must_use]
-    pub fn showing(mut self, shown: &[Arc<Weighed>], turn: usize) -> Self {
+    pub fn showing(mut self, shown: &[Arc<CountedEntry>], turn: usize) -> Self {
         let turn = shown.len().saturating_sub(turn);
         let resumes = self.request.compacting.is_some_and(|it| it.resumes);
         let parts = if resumes {
@@ -110,8 +110,8 @@ impl Assembled {
 }
 
 /// Returns the number of entries up to the newest answer with a vendor's block, including its results.
-fn behind_block(shown: &[Arc<Weighed>]) -> usize {
-    let has_block = |entry: &Arc<Weighed>| {
+fn behind_block(shown: &[Arc<CountedEntry>]) -> usize {
+    let has_block = |entry: &Arc<CountedEntry>| {
         let Entry::Assistant { native, .. } = &***entry else {
             return false;
         };
@@ -123,7 +123,7 @@ fn behind_block(shown: &[Arc<Weighed>]) -> usize {
     from + results.count()
 }
 
-impl Deref for Assembled {
+impl Deref for AssembledRequest {
     type Target = Request;
 
     fn deref(&self) -> &Request {
@@ -135,7 +135,7 @@ impl Deref for Assembled {
 /// the request ([`sepal_llm::ask`]).
 pub async fn ask(
     provider: Arc<dyn Provider>,
-    request: Assembled,
+    request: AssembledRequest,
     retry: RetryConfig,
     on: impl FnMut(Progress) + Send,
 ) -> Result<Answer, Failed> {
@@ -148,13 +148,13 @@ mod tests {
 
     use serde_json::json;
 
-    use super::{Assembled, Manner};
+    use super::{AssembledRequest, RequestOptions};
     use crate::assembler::arranged::SystemText;
-    use sepal_core::domain::{Entry, Native, Weighed};
+    use sepal_core::domain::{CountedEntry, Entry, Native};
     use sepal_llm::Compacting;
 
     /// `u` a question, `a` an answer, `b` an answer with a block of the vendor's, `r` a result.
-    fn entries(said: &str) -> Vec<Arc<Weighed>> {
+    fn entries(said: &str) -> Vec<Arc<CountedEntry>> {
         let entries = said.chars().map(|kind| match kind {
             'b' => Entry::Assistant {
                 text: "b".to_owned(),
@@ -176,20 +176,20 @@ mod tests {
             'a' => Entry::message("assistant", "a"),
             kind => Entry::message("user", kind),
         });
-        entries.map(Weighed::new).collect()
+        entries.map(CountedEntry::new).collect()
     }
 
     fn check(shown: &str, turn: usize, resumes: bool, expected: &str) {
         let mut system = SystemText::default();
         (system.before, system.after) = (entries("<"), entries(">"));
-        let manner = Manner {
+        let options = RequestOptions {
             compacting: Some(Compacting {
                 threshold: 1,
                 resumes,
             }),
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        let body = Assembled::new(&system, (&entries(shown), turn), manner);
+        let body = AssembledRequest::new(&system, (&entries(shown), turn), options);
         let told = body.entries.iter().map(|entry| match entry {
             Entry::User { text, .. }
             | Entry::Assistant { text, .. }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::{Arranged, Assembled, Assembler, ContextBuilder, MAX_BYTES, Manner};
+use super::{
+    ArrangedContexts, AssembledRequest, Assembler, ContextBuilder, MAX_BYTES, RequestOptions,
+};
 use crate::{
-    Context, ContextError, ContextFilter, ContextKind, ContextProvider, ContextSession, Filtered,
-    HistoryProvider, SystemPromptProvider,
+    Context, ContextError, ContextFilter, ContextKind, ContextProvider, ContextSession,
+    FilteredProvider, HistoryProvider, SystemPromptProvider,
 };
 use sepal_core::domain::{
     CallId, Entry, ModelCall, Native, SessionId, SessionKey, TenantId, Timestamp, TurnId,
@@ -169,10 +171,10 @@ async fn the_limit_counts_entries_and_nothing_said_is_no_context() {
 }
 
 /// Gives the contexts or error that it was made with.
-struct Fixed(&'static str, Result<Vec<Context>, ContextError>);
+struct FixedProvider(&'static str, Result<Vec<Context>, ContextError>);
 
 #[async_trait]
-impl ContextProvider for Fixed {
+impl ContextProvider for FixedProvider {
     fn name(&self) -> &str {
         self.0
     }
@@ -190,16 +192,16 @@ fn assembler(providers: Vec<Arc<dyn ContextProvider>>) -> Assembler {
         .build()
 }
 
-async fn arranged(assembler: &Assembler, session: &ContextSession<'_>) -> Arranged {
+async fn arranged(assembler: &Assembler, session: &ContextSession<'_>) -> ArrangedContexts {
     let gathered = assembler.gather(session).await;
     assert_eq!(gathered.failures, []);
     gathered.arranged(session)
 }
 
-fn request(arranged: &Arranged, turn: usize) -> Assembled {
-    let manner = Manner::default();
-    let system = arranged.system(&manner.tools, "").unwrap();
-    Assembled::new(&system, (arranged.history(), turn), manner)
+fn request(arranged: &ArrangedContexts, turn: usize) -> AssembledRequest {
+    let options = RequestOptions::default();
+    let system = arranged.system(&options.tools, "").unwrap();
+    AssembledRequest::new(&system, (arranged.history(), turn), options)
 }
 
 /// Asserts S4.3, S4.19, D5: the order is reversed once, and the entries are exact to the byte for the vendor.
@@ -236,9 +238,9 @@ async fn what_others_give_stands_where_its_provider_stands() {
     ];
     let facts = vec![Context::system("And brief."), Context::new("fact", "rain")];
     let assembler = assembler(vec![
-        Arc::new(Fixed("rules", Ok(rules))),
+        Arc::new(FixedProvider("rules", Ok(rules))),
         Arc::new(HistoryProvider::whole()),
-        Arc::new(Fixed("weather", Ok(facts))),
+        Arc::new(FixedProvider("weather", Ok(facts))),
     ]);
     let arranged = arranged(&assembler, &session).await;
     let request = request(&arranged, 1);
@@ -260,7 +262,9 @@ async fn what_others_give_stands_where_its_provider_stands() {
         "two",
     ];
     assert_eq!(texts, expected);
-    let system = arranged.system(&Manner::default().tools, "").unwrap();
+    let system = arranged
+        .system(&RequestOptions::default().tools, "")
+        .unwrap();
     let sources = system.sources(Counter::default());
     assert_eq!(sources.keys().collect::<Vec<_>>(), ["rules", "weather"]);
     let tokens = system.tokens(&[], Counter::default());
@@ -278,8 +282,11 @@ async fn a_provider_that_fails_is_told_once_a_turn_and_the_others_count() {
         Context::new("x", "y".repeat(MAX_BYTES)),
     ];
     let assembler = assembler(vec![
-        Arc::new(Fixed("broken", Err(ContextError::new("it is away")))),
-        Arc::new(Fixed("much", Ok(much))),
+        Arc::new(FixedProvider(
+            "broken",
+            Err(ContextError::new("it is away")),
+        )),
+        Arc::new(FixedProvider("much", Ok(much))),
         Arc::new(HistoryProvider::whole()),
     ]);
     let gathered = assembler.gather(&session).await;
@@ -314,7 +321,7 @@ async fn of_a_message_in_part_the_rest_is_asked_and_no_signature() {
     let worked = worked();
     let no_thoughts = ContextFilter::default()
         .kinds(["user", "assistant", "tool_call", "tool_result"].map(ContextKind::from));
-    let provider = Filtered::new(Arc::new(HistoryProvider::whole()), no_thoughts);
+    let provider = FilteredProvider::new(Arc::new(HistoryProvider::whole()), no_thoughts);
     let filtered = arranged(&assembler(vec![Arc::new(provider)]), &worked).await;
     assert!(!filtered.is_whole());
     assert_eq!(filtered.history().len(), 5, "no remark");
@@ -328,7 +335,7 @@ async fn of_a_message_in_part_the_rest_is_asked_and_no_signature() {
     };
     assert_eq!((text.as_str(), calls.len(), native), ("I add.", 2, &None));
     let words = ContextFilter::default().kinds([ContextKind::Assistant]);
-    let provider = Filtered::new(Arc::new(HistoryProvider::whole()), words);
+    let provider = FilteredProvider::new(Arc::new(HistoryProvider::whole()), words);
     let words = arranged(&assembler(vec![Arc::new(provider)]), &worked).await;
     let Entry::Assistant { calls, .. } = &**words.history()[0] else {
         panic!("{words:?}");

@@ -127,7 +127,7 @@ fn is_only(nth: &u32) -> bool {
 /// An entry with its stamp and its cached token counts, because every request and every usage figure counts
 /// all entries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Weighed {
+pub struct CountedEntry {
     #[serde(flatten)]
     entry: Entry,
     /// `None` = no event: the entry replaces others, or comes from a snapshot of an early release.
@@ -140,7 +140,7 @@ pub struct Weighed {
     native: Memo<u64>,
 }
 
-impl Weighed {
+impl CountedEntry {
     /// An entry without a stamp, ready to be shared.
     pub fn new(entry: Entry) -> Arc<Self> {
         Self::stamped(entry, None)
@@ -189,7 +189,7 @@ impl Weighed {
     }
 }
 
-impl Deref for Weighed {
+impl Deref for CountedEntry {
     type Target = Entry;
 
     fn deref(&self) -> &Entry {

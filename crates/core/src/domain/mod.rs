@@ -13,7 +13,6 @@ pub mod effort;
 pub mod egress;
 pub mod encoding;
 pub mod entry;
-pub mod fault;
 pub mod file_facts;
 pub mod fork;
 pub mod gesture;
@@ -43,16 +42,15 @@ pub use budget::{
 pub use checkpoint::{
     ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
 };
-pub use code::Code;
+pub use code::{Code, Fault};
 pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use egress::{
-    AllowedHost, AllowedHosts, HostProblem, HostRefusal, Listed, MAX_ALLOWED_HOSTS, RefusedHost,
+    AllowedHost, AllowedHosts, HostMatch, HostProblem, HostRefusal, MAX_ALLOWED_HOSTS, RefusedHost,
 };
 pub use encoding::{ByEncoding, Encoding, Weights};
-pub use entry::{Entry, ModelCall, Native, Stamp, Weighed};
-pub use fault::Fault;
+pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
@@ -75,7 +73,7 @@ pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
-pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
+pub use share::{Holder, Ledger, Most, ReachedLimit, Resource, Share, ShareLevel, Shares};
 pub use time::Timestamp;
 pub use tool::{
     BUNDLED_SERVER, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolAnnotations, ToolRef,

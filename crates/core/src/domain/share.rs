@@ -28,7 +28,7 @@ pub struct Most {
 
 /// The scope of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whose {
+pub enum ShareLevel {
     /// One user.
     User,
     /// One tenant.
@@ -37,7 +37,7 @@ pub enum Whose {
     All,
 }
 
-impl Whose {
+impl ShareLevel {
     /// The name in metrics.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -50,8 +50,8 @@ impl Whose {
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Reached {
-    pub whose: Whose,
+pub struct ReachedLimit {
+    pub whose: ShareLevel,
     /// The limit.
     pub most: u64,
 }
@@ -73,7 +73,7 @@ pub struct Resource {
 
 impl Resource {
     /// The error text: the limit, its value and what to do.
-    pub fn refusal(&self, reached: Reached) -> String {
+    pub fn refusal(&self, reached: ReachedLimit) -> String {
         let Self {
             plural,
             remedy,
@@ -83,15 +83,15 @@ impl Resource {
         } = self;
         let most = reached.most;
         match reached.whose {
-            Whose::User => format!(
+            ShareLevel::User => format!(
                 "you have {most} {plural}, as many as one person may; {remedy}, or have the operator \
                  raise `{setting}_per_user`"
             ),
-            Whose::Tenant => format!(
+            ShareLevel::Tenant => format!(
                 "your tenant has {most} {plural}, as many as one tenant may; try again later, or have \
                  the operator raise `{setting}_per_tenant`"
             ),
-            Whose::All => format!(
+            ShareLevel::All => format!(
                 "this gateway has {most} {plural}, as many as it may; try again later, or have the \
                  operator raise `{total}`"
             ),
@@ -110,17 +110,22 @@ pub struct Ledger {
 impl Ledger {
     /// Checks that `holder` may take `amount` more; without a holder only the total counts. The narrowest
     /// scope is reported first, because its holder can act on it.
-    pub fn check(&self, holder: Option<&Holder>, amount: u64, most: Most) -> Result<(), Reached> {
+    pub fn check(
+        &self,
+        holder: Option<&Holder>,
+        amount: u64,
+        most: Most,
+    ) -> Result<(), ReachedLimit> {
         let (user, tenant) = holder.map_or((0, 0), |holder| self.held(holder));
         let own = holder.is_some();
         let checks = [
-            (Whose::User, user, most.per_user.filter(|_| own)),
-            (Whose::Tenant, tenant, most.per_tenant.filter(|_| own)),
-            (Whose::All, self.all, most.all),
+            (ShareLevel::User, user, most.per_user.filter(|_| own)),
+            (ShareLevel::Tenant, tenant, most.per_tenant.filter(|_| own)),
+            (ShareLevel::All, self.all, most.all),
         ];
         for (whose, has, most) in checks {
             if let Some(most) = most.filter(|most| has.saturating_add(amount) > *most) {
-                return Err(Reached { whose, most });
+                return Err(ReachedLimit { whose, most });
             }
         }
         Ok(())
@@ -196,7 +201,7 @@ impl Shares {
     }
 
     /// Takes an amount, or returns the limit that was reached.
-    pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Share, Reached> {
+    pub fn take(self: &Arc<Self>, holder: Holder, amount: u64) -> Result<Share, ReachedLimit> {
         let mut taken = self.taken();
         taken.check(Some(&holder), amount, self.most)?;
         taken.add(Some(&holder), amount);
@@ -242,7 +247,7 @@ impl Drop for Share {
 
 #[cfg(test)]
 mod tests {
-    use super::{Holder, Most, Reached, Resource, Shares, Whose};
+    use super::{Holder, Most, ReachedLimit, Resource, ShareLevel, Shares};
     use crate::domain::{TenantId, UserId};
 
     fn holder(tenant: u128, user: u128) -> Holder {
@@ -263,7 +268,7 @@ mod tests {
         let shares = Shares::new(MOST);
         let (ana, ben, cy, dan) = (holder(1, 1), holder(1, 2), holder(1, 3), holder(2, 4));
         let mut held = Vec::new();
-        let mut check = |holder: &Holder, expected: Result<(), (Whose, u64)>| {
+        let mut check = |holder: &Holder, expected: Result<(), (ShareLevel, u64)>| {
             let taken = shares.take(holder.clone(), 1);
             let told = taken.as_ref().map(|_| ()).map_err(|it| (it.whose, it.most));
             assert_eq!(told, expected, "{holder:?}");
@@ -271,14 +276,14 @@ mod tests {
         };
         check(&ana, Ok(()));
         check(&ana, Ok(()));
-        check(&ana, Err((Whose::User, 2)));
+        check(&ana, Err((ShareLevel::User, 2)));
         check(&ben, Ok(()));
         check(&cy, Ok(()));
-        check(&ben, Err((Whose::Tenant, 4)));
+        check(&ben, Err((ShareLevel::Tenant, 4)));
         check(&dan, Ok(()));
-        check(&dan, Err((Whose::All, 5)));
+        check(&dan, Err((ShareLevel::All, 5)));
         // The narrowest limit is reported even if a wider one is reached too.
-        check(&ana, Err((Whose::User, 2)));
+        check(&ana, Err((ShareLevel::User, 2)));
         assert_eq!(shares.held(&ana), (2, 4));
 
         held.clear();
@@ -299,7 +304,7 @@ mod tests {
         let nobodys = shares.count(None, 9);
         assert_eq!(shares.held(&ana), (3, 3));
         let reached = shares.take(holder(2, 2), 1).unwrap_err();
-        assert_eq!((reached.whose, reached.most), (Whose::All, 5));
+        assert_eq!((reached.whose, reached.most), (ShareLevel::All, 5));
         drop((there, nobodys));
         assert!(shares.take(holder(2, 2), 1).is_ok());
     }
@@ -321,14 +326,20 @@ mod tests {
             setting: "runtime.limits.sockets",
         };
         let check = |whose, pieces: &[&str]| {
-            let text = tabs.refusal(Reached { whose, most: 7 });
+            let text = tabs.refusal(ReachedLimit { whose, most: 7 });
             for piece in pieces {
                 assert!(text.contains(piece), "`{piece}` is not in: {text}");
             }
         };
         let own = "`runtime.limits.sockets_per_user`";
-        check(Whose::User, &["7 open connections", "close some tabs", own]);
-        check(Whose::Tenant, &["7", "`runtime.limits.sockets_per_tenant`"]);
-        check(Whose::All, &["7", "`runtime.limits.sockets`"]);
+        check(
+            ShareLevel::User,
+            &["7 open connections", "close some tabs", own],
+        );
+        check(
+            ShareLevel::Tenant,
+            &["7", "`runtime.limits.sockets_per_tenant`"],
+        );
+        check(ShareLevel::All, &["7", "`runtime.limits.sockets`"]);
     }
 }

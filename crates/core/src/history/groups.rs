@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::shorten::{SHORT, shorten};
-use crate::domain::{Entry, Weighed};
+use crate::domain::{CountedEntry, Entry};
 
 /// The groups of these entries, the newest first.
-pub(super) fn groups(mut entries: &[Arc<Weighed>]) -> impl Iterator<Item = &[Arc<Weighed>]> {
+pub(super) fn groups(
+    mut entries: &[Arc<CountedEntry>],
+) -> impl Iterator<Item = &[Arc<CountedEntry>]> {
     std::iter::from_fn(move || {
-        let begins = |entry: &Arc<Weighed>| !matches!(***entry, Entry::ToolResult { .. });
+        let begins = |entry: &Arc<CountedEntry>| !matches!(***entry, Entry::ToolResult { .. });
         let (rest, group) = match entries.iter().rposition(begins) {
             Some(at) => entries.split_at(at),
             None if entries.is_empty() => return None,
@@ -19,12 +21,15 @@ pub(super) fn groups(mut entries: &[Arc<Weighed>]) -> impl Iterator<Item = &[Arc
     })
 }
 
-pub(super) fn tokens(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
+pub(super) fn tokens(entries: &[Arc<CountedEntry>], count: &impl Fn(&CountedEntry) -> u64) -> u64 {
     entries.iter().map(|entry| count(entry)).sum()
 }
 
-pub(super) fn tokens_when_short(entries: &[Arc<Weighed>], count: &impl Fn(&Weighed) -> u64) -> u64 {
-    let short = |entry: &Arc<Weighed>| {
+pub(super) fn tokens_when_short(
+    entries: &[Arc<CountedEntry>],
+    count: &impl Fn(&CountedEntry) -> u64,
+) -> u64 {
+    let short = |entry: &Arc<CountedEntry>| {
         let short = shorten(entry, SHORT);
         short.map_or_else(|| count(entry), |short| count(&short))
     };

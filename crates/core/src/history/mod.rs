@@ -16,5 +16,5 @@ pub use limits::{ContextRules, Limits};
 pub use past::Past;
 pub use prompt::{Input, PromptError, SystemPrompt, last_input};
 pub use read_more::{PartOfResult, definition as read_more_definition, no_result};
-pub use retain::{Retained, retain};
+pub use retain::{RetainedEntries, retain};
 pub use window::{Window, window};

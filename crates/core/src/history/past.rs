@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Entry, Weighed};
+use crate::domain::{CountedEntry, Entry};
 use crate::session::{Compaction, Gap, SessionState};
 
 /// The past entries, and how the last request showed them.
 #[derive(Debug, Clone, Copy)]
 pub struct Past<'a> {
     /// The entries, oldest first.
-    pub entries: &'a [Arc<Weighed>],
+    pub entries: &'a [Arc<CountedEntry>],
     /// `seq` of the first message of the newest turn; `None` = unknown.
     pub question: Option<u64>,
     /// The place where entries were removed from memory.
@@ -50,7 +50,8 @@ impl<'a> Past<'a> {
     pub fn newest_turn(self) -> usize {
         let newest = self.entries.iter().rposition(|entry| seq(entry).is_some());
         let first = self.question.and_then(|question| {
-            let is_asked = |entry: &Arc<Weighed>| seq(entry).is_some_and(|seq| seq >= question);
+            let is_asked =
+                |entry: &Arc<CountedEntry>| seq(entry).is_some_and(|seq| seq >= question);
             self.entries.iter().position(is_asked)
         });
         let from = first.or(newest).unwrap_or_default();
@@ -58,14 +59,14 @@ impl<'a> Past<'a> {
     }
 
     /// Splits the entries into those before the newest turn and the newest turn.
-    pub fn parted(self) -> (&'a [Arc<Weighed>], &'a [Arc<Weighed>]) {
+    pub fn parted(self) -> (&'a [Arc<CountedEntry>], &'a [Arc<CountedEntry>]) {
         self.entries
             .split_at(self.entries.len() - self.newest_turn())
     }
 }
 
 /// The index of the first note directly before the entry at `index`; the model reads these notes with it.
-pub(super) fn before_notes(entries: &[Arc<Weighed>], index: usize) -> usize {
+pub(super) fn before_notes(entries: &[Arc<CountedEntry>], index: usize) -> usize {
     let is_note = |at: usize| matches!(entries.get(at).map(|e| &***e), Some(Entry::Note { .. }));
     let mut from = index;
     while from > 0 && is_note(from - 1) {
@@ -75,7 +76,7 @@ pub(super) fn before_notes(entries: &[Arc<Weighed>], index: usize) -> usize {
 }
 
 /// `seq` of a user message; `None` for other entries.
-pub(super) fn seq(entry: &Arc<Weighed>) -> Option<u64> {
+pub(super) fn seq(entry: &Arc<CountedEntry>) -> Option<u64> {
     match &***entry {
         Entry::User { seq, .. } => Some(*seq),
         Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use minijinja::{Environment, UndefinedBehavior};
 
-use crate::domain::{Entry, Tool, ToolAnnotations, Weighed};
+use crate::domain::{CountedEntry, Entry, Tool, ToolAnnotations};
 
 /// Maximum work of a template, so that a runaway loop is an error instead of a hang.
 const FUEL: u64 = 100_000;
@@ -150,7 +150,7 @@ fn placeholder(text: &str) -> Option<(&str, &str, &str)> {
 }
 
 /// The text of the newest user message; empty before the first one.
-pub fn last_input(entries: &[Arc<Weighed>]) -> &str {
+pub fn last_input(entries: &[Arc<CountedEntry>]) -> &str {
     let texts = entries.iter().rev().filter_map(|entry| match &***entry {
         Entry::User { text, .. } => Some(text.as_str()),
         Entry::Assistant { .. } | Entry::ToolResult { .. } | Entry::Note { .. } => None,

@@ -6,20 +6,24 @@ use super::compaction::form;
 use super::groups::{groups, tokens_when_short};
 use super::limits::Limits;
 use super::past::Past;
-use crate::domain::Weighed;
+use crate::domain::CountedEntry;
 use crate::session::Gap;
 
 /// The entries to keep, and the gap between them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Retained {
-    pub entries: Vec<Arc<Weighed>>,
+pub struct RetainedEntries {
+    pub entries: Vec<Arc<CountedEntry>>,
     pub gap: Gap,
 }
 
 /// Returns the entries that any later window within these limits can need: those that the newest compaction
 /// shows, and as many of the left-out ones as a model with another window could be sent. `None` = keep
 /// everything unchanged.
-pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -> Option<Retained> {
+pub fn retain(
+    past: Past<'_>,
+    limits: Limits,
+    count: impl Fn(&CountedEntry) -> u64,
+) -> Option<RetainedEntries> {
     let made = past.compaction?;
     let (earlier, turn) = past.parted();
     let gap = past.gap;
@@ -43,7 +47,7 @@ pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -
             Arc::clone(entry)
         }
     });
-    Some(Retained {
+    Some(RetainedEntries {
         entries: stays.chain(turn.iter().cloned()).collect(),
         gap: Gap {
             after: head,
@@ -54,10 +58,10 @@ pub fn retain(past: Past<'_>, limits: Limits, count: impl Fn(&Weighed) -> u64) -
 
 /// The index of the oldest earlier group that fits beside the turn with shortened results.
 fn newest_within(
-    earlier: &[Arc<Weighed>],
-    turn: &[Arc<Weighed>],
+    earlier: &[Arc<CountedEntry>],
+    turn: &[Arc<CountedEntry>],
     limits: Limits,
-    count: &impl Fn(&Weighed) -> u64,
+    count: &impl Fn(&CountedEntry) -> u64,
 ) -> usize {
     let mut used = tokens_when_short(turn, count);
     let mut from = earlier.len();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, READ_MORE, Weighed};
+use crate::domain::{CallId, CountedEntry, Entry, READ_MORE};
 
 /// Bytes kept of a result that the model has read before, if room is short.
 pub(super) const SHORT: usize = 2_000;
@@ -13,7 +13,7 @@ const WORDS: usize = 400;
 
 /// The result with only `most` bytes of its ends and without pictures; `None` = not a result, or nothing to
 /// remove.
-pub(super) fn shorten(entry: &Weighed, most: usize) -> Option<Arc<Weighed>> {
+pub(super) fn shorten(entry: &CountedEntry, most: usize) -> Option<Arc<CountedEntry>> {
     let Entry::ToolResult {
         call_id,
         provider_id,

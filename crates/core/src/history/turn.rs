@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::groups::{tokens, tokens_when_short};
 use super::shorten::{SHORT, SHORTEST, length, shorten};
-use crate::domain::{Entry, Weighed};
+use crate::domain::{CountedEntry, Entry};
 use crate::session::ContextSize;
 
 /// The newest turn while it is fitted into a window.
 pub(super) struct Turn<C> {
-    pub(super) entries: Vec<Arc<Weighed>>,
+    pub(super) entries: Vec<Arc<CountedEntry>>,
     pub(super) tokens: u64,
     /// Number of shortened results.
     pub(super) shortened: usize,
@@ -18,9 +18,9 @@ pub(super) struct Turn<C> {
     unread: usize,
 }
 
-impl<C: Fn(&Weighed) -> u64> Turn<C> {
-    pub(super) fn new(entries: &[Arc<Weighed>], count: C) -> Self {
-        let said = |entry: &Arc<Weighed>| matches!(***entry, Entry::Assistant { .. });
+impl<C: Fn(&CountedEntry) -> u64> Turn<C> {
+    pub(super) fn new(entries: &[Arc<CountedEntry>], count: C) -> Self {
+        let said = |entry: &Arc<CountedEntry>| matches!(***entry, Entry::Assistant { .. });
         Self {
             entries: entries.to_vec(),
             tokens: tokens(entries, &count),
@@ -66,7 +66,7 @@ impl<C: Fn(&Weighed) -> u64> Turn<C> {
     /// at most `most` tokens.
     fn shorten(
         &mut self,
-        whole: &[Arc<Weighed>],
+        whole: &[Arc<CountedEntry>],
         range: std::ops::Range<usize>,
         bytes: usize,
         most: u64,

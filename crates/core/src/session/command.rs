@@ -9,8 +9,8 @@ use super::call::{
     CallTask, Completion, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision,
     Proposal, SamplingProblem, ViewCall,
 };
-use super::event::compaction::{Compacted, CompactedByVendor, ContextSize, CutKind};
-use super::model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
+use super::event::compaction::{CompactedByVendor, CompactionReport, ContextSize, CutKind};
+use super::model::{AnsweredBy, AttemptUsage, ModelChoice, RequestFacts};
 use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::review::Review;
@@ -107,7 +107,7 @@ pub enum Command {
         /// The reasoning that the model has streamed so far.
         thought_so_far: Option<Reasoning>,
         /// The usage of the running model request so far, if one is running.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// Ends a turn that ran for too long without a person, unless a person has acted meanwhile.
     TimeOut {
@@ -115,7 +115,7 @@ pub enum Command {
         /// The time limit of the turn.
         limit: Duration,
         /// The usage of the running model request so far, if one is running.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// Repeats the request for the last answer.
     Retry,
@@ -162,7 +162,7 @@ pub enum Command {
         /// The smaller context.
         cut: Cut,
         /// The usage of the failed attempts.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// An attachment was put into the workspace because the model cannot read it directly.
     AttachmentPlaced {
@@ -179,14 +179,14 @@ pub enum Command {
         /// The cleaned title; `None` = the model gave no title.
         title: Option<String>,
         /// The usage of its attempts.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// A review of a call succeeded or failed.
     Reviewed {
         call: CallId,
         review: Review,
         /// The usage of its attempts.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// The initial workspace of a fork is ready.
     WorkspaceCopied { outcome: WorkspaceCopy },
@@ -226,7 +226,7 @@ pub enum Command {
         turn: TurnId,
         result: Result<Completion, SamplingProblem>,
         /// The usage of its attempts.
-        spent: Vec<Spent>,
+        spent: Vec<AttemptUsage>,
     },
     /// Adds a rule for this session only; the rule also decides waiting calls. A rule with an existing id
     /// changes nothing.
@@ -312,9 +312,9 @@ pub struct Answer {
     /// because they name no tool.
     pub dropped_calls: u64,
     /// The shortening of the request that this answers.
-    pub shortened: Option<Shortened>,
+    pub shortened: Option<RequestShortening>,
     /// The compaction of earlier turns that began with the request that this answers.
-    pub compacted: Option<Box<Compacted>>,
+    pub compacted: Option<Box<CompactionReport>>,
     /// The vendor's own compaction before this answer.
     pub compacted_by_vendor: Option<Box<CompactedByVendor>>,
     pub native: Option<Native>,
@@ -332,7 +332,7 @@ pub struct Answer {
     /// The model that answered instead of the requested one.
     pub answered_by: Option<Box<AnsweredBy>>,
     /// The usage of the earlier, failed attempts.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<AttemptUsage>,
 }
 
 /// The part of the context that the turn goes on with.
@@ -352,7 +352,7 @@ pub struct Cut {
 
 /// The shortening of a request: results that the model had already read are cut so that the request fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shortened {
+pub struct RequestShortening {
     /// Number of shortened results of the running turn.
     pub results: u64,
     /// The context with every result whole.
@@ -369,7 +369,7 @@ pub struct Failure {
     /// True if a retry may help.
     pub is_retryable: bool,
     /// The usage of the failed attempts.
-    pub spent: Vec<Spent>,
+    pub spent: Vec<AttemptUsage>,
 }
 
 /// The reason a command changes nothing.

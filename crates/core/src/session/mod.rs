@@ -40,28 +40,30 @@ pub mod properties;
 mod stories;
 
 pub use call::{
-    Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun, DryRunChange, DryRunFile,
-    DryRunReport, DryRunStatus, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd,
-    ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome, Output, PastDecision, Proposal,
-    RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage, SamplingProblem, SamplingReply,
-    SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin,
-    Wants, elicitations_wait_since, waiting_since,
+    ApprovalRequirement, Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun,
+    DryRunChange, DryRunFile, DryRunReport, DryRunStatus, Elicitation, ElicitationAction,
+    ElicitationAnswer, ElicitationEnd, ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome,
+    Output, PastDecision, Proposal, RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage,
+    SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict,
+    ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
 };
-pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, Shortened};
+pub use command::{
+    Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, RequestShortening,
+};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
-    BY_VENDOR, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Gap, LOWER_LIMIT,
-    SHORTEN_RESULTS, SummarisedBy,
+    BY_VENDOR, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Gap,
+    LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
 };
-pub use event::{Commit, CommitError, Event, SCHEMA, Unfinished};
-pub use model::{AnsweredBy, ModelChoice, RequestFacts, Spent};
+pub use event::{Commit, CommitError, Event, EventFacts, SCHEMA, UnfinishedWork};
+pub use model::{AnsweredBy, AttemptUsage, ModelChoice, RequestFacts};
 pub use policy::{
     Approver, EditsByOthers, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling,
     SessionRules, policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
-pub use replay::{Difference, Replay, ReplayFigures, Replayed};
+pub use replay::{Difference, Replay, ReplayFigures, ReplayReport};
 pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
 pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};
 pub use title::{TitleSource, Titling};

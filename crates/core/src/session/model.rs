@@ -62,7 +62,7 @@ pub struct RequestFacts {
 
 /// The usage of a model request attempt that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct AttemptUsage {
     pub usage: TokenUsage,
     /// The cost, if the price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use sepal_policy as policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{ToolFacts, Wants};
+use super::call::{ApprovalRequirement, ToolFacts};
 use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, ToolRef, shell_tool};
 
 pub use sepal_policy::{Approver, Effect as PolicyEffect, Rule};
@@ -208,7 +208,11 @@ impl Rules {
     ) -> Ruling {
         match &self.policy {
             Policy::Recorded(rulings) => rulings.get(id).cloned().unwrap_or_else(|| {
-                Ruling::recorded(PolicyEffect::Ask, (None, ""), &Wants::default())
+                Ruling::recorded(
+                    PolicyEffect::Ask,
+                    (None, ""),
+                    &ApprovalRequirement::default(),
+                )
             }),
             Policy::InForce(rules) => {
                 let call = policy_call((facts, args), cost, now);
@@ -225,8 +229,8 @@ impl Rules {
 
 impl Ruling {
     /// The approval requirements of a call under this ruling.
-    pub fn wants(&self) -> Wants {
-        Wants::new(&self.approvers, self.fresh_gesture)
+    pub fn wants(&self) -> ApprovalRequirement {
+        ApprovalRequirement::new(&self.approvers, self.fresh_gesture)
     }
 
     /// Returns true if a model may approve in place of the owner: only if nothing but the owner's approval
@@ -242,7 +246,7 @@ impl Ruling {
     pub(super) fn recorded(
         effect: PolicyEffect,
         (rule, why): (Option<RuleName>, &str),
-        wants: &Wants,
+        wants: &ApprovalRequirement,
     ) -> Self {
         Self {
             effect,
@@ -262,7 +266,8 @@ impl Ruling {
                 name: rule.name.clone().unwrap_or_else(|| rule.id.clone()),
             }),
             why: decision.because.to_string(),
-            approvers: Wants::new(&decision.approvers, decision.fresh_gesture).approvers,
+            approvers: ApprovalRequirement::new(&decision.approvers, decision.fresh_gesture)
+                .approvers,
             fresh_gesture: decision.fresh_gesture,
             is_open_to_review: decision.reviewed,
         }

@@ -9,16 +9,16 @@ use super::call::{
     Call, Elicitation, PastDecision, RepeatedCalls, ViewCalls, elicitations_wait_since,
     waiting_since,
 };
-use super::event::Unfinished;
+use super::event::UnfinishedWork;
 use super::event::compaction::{Compaction, Gap};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
 use super::review::Reviewing;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, CompactionStrategy, Digest, Effort, EngineId, ForkOrigin,
-    GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage, ToolRef,
-    Totals, TurnId, Weighed,
+    Actor, Attachment, BlobId, CallId, CompactionStrategy, CountedEntry, Digest, Effort, EngineId,
+    ForkOrigin, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage,
+    ToolRef, Totals, TurnId,
 };
 
 /// The phase of a turn.
@@ -218,8 +218,8 @@ pub struct Control {
     #[serde(default)]
     pub runner_engine: Option<EngineId>,
     /// Number of runners so far (a fencing token): an outcome of an effect that an earlier runner started
-    /// is dropped. Snapshots of the first releases call it `reign`.
-    #[serde(default, alias = "reign")]
+    /// is dropped.
+    #[serde(default)]
     pub epoch: u64,
     /// The engine that holds the workspace, set by the first call that may have used it.
     #[serde(default)]
@@ -290,7 +290,7 @@ pub struct SessionState {
     /// The state without the context.
     pub control: Control,
     /// The working context, oldest first.
-    pub entries: Vec<Arc<Weighed>>,
+    pub entries: Vec<Arc<CountedEntry>>,
     /// Number of earlier entries that were dropped from the context.
     #[serde(default)]
     pub left_out: u64,
@@ -317,8 +317,8 @@ impl Control {
     }
 
     /// The unfinished work of the session.
-    pub fn unfinished(&self) -> Unfinished {
-        Unfinished {
+    pub fn unfinished(&self) -> UnfinishedWork {
+        UnfinishedWork {
             has_turn: self.is_active(),
             awaits_workspace: self.awaits_workspace,
             view_calls: self.views.open().map(|call| call.id.clone()).collect(),

@@ -5,7 +5,7 @@ use super::{CALL_OVERHEAD, Calibration, MESSAGE_OVERHEAD, RESULT_OVERHEAD, TOOL_
 use super::{CHARACTERS_PER_TOKEN, exact, of_characters, of_json};
 use crate::Vendor;
 use sepal_core::domain::{
-    Attachment, Encoding, Entry, MediaType, ModelCall, Native, Tool, Weighed,
+    Attachment, CountedEntry, Encoding, Entry, MediaType, ModelCall, Native, Tool,
 };
 
 /// Pixels per token, as Anthropic counts them; other vendors count fewer tokens.
@@ -93,7 +93,7 @@ impl Counter {
     }
 
     /// The tokens of an entry, computed once per encoding.
-    pub fn of_entry(self, entry: &Weighed) -> u64 {
+    pub fn of_entry(self, entry: &CountedEntry) -> u64 {
         self.corrected(self.counted(entry))
     }
 
@@ -108,12 +108,12 @@ impl Counter {
     }
 
     /// The tokens of an entry before the correction.
-    pub fn counted(self, entry: &Weighed) -> u64 {
+    pub fn counted(self, entry: &CountedEntry) -> u64 {
         entry.weight(self.encoding, |entry| self.entry(entry))
     }
 
     /// The tokens of an entry beside its text: attachments and native blocks.
-    pub fn beside_text(entry: &Weighed) -> BesideText {
+    pub fn beside_text(entry: &CountedEntry) -> BesideText {
         match &**entry {
             Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => BesideText {
                 attachments: of_attachments(attachments),
@@ -133,7 +133,7 @@ impl Counter {
     /// This counter, or the rough one if this one would block its thread: its table is not built yet, or too
     /// much text was never counted.
     #[must_use]
-    pub fn at_hand<'a>(self, entries: impl Iterator<Item = &'a Weighed>) -> Self {
+    pub fn at_hand<'a>(self, entries: impl Iterator<Item = &'a CountedEntry>) -> Self {
         if self.is_quick(entries) {
             self
         } else {
@@ -142,7 +142,7 @@ impl Counter {
     }
 
     /// Returns true if these entries can be counted without blocking the thread.
-    pub fn is_quick<'a>(self, entries: impl Iterator<Item = &'a Weighed>) -> bool {
+    pub fn is_quick<'a>(self, entries: impl Iterator<Item = &'a CountedEntry>) -> bool {
         if self.encoding == Encoding::FourCharacters {
             return true;
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Calibration, Counter, Method, estimate, estimated_usage, of_text};
 use crate::{Answer, AskedCall, InvalidArguments, ProviderKind, Request, Vendor};
 use sepal_core::domain::{
-    CallId, Encoding, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations, Weighed,
+    CallId, CountedEntry, Encoding, Entry, ModelCall, Native, TokenUsage, Tool, ToolAnnotations,
 };
 
 /// S0.10, S1.6, S2.62.
@@ -201,7 +201,7 @@ fn published_vocabularies_count_exactly() {
 #[test]
 fn an_entry_is_counted_once_for_each_encoding_and_stays_right_when_the_model_changes() {
     let text = "The quick brown fox jumps over the lazy dog.".to_owned();
-    let entry = Weighed::new(Entry::User {
+    let entry = CountedEntry::new(Entry::User {
         seq: 1,
         text,
         attachments: vec![],
@@ -212,10 +212,10 @@ fn an_entry_is_counted_once_for_each_encoding_and_stays_right_when_the_model_cha
     }
     assert!(entry.is_weighed(Encoding::O200k) && !entry.is_weighed(Encoding::Cl100k));
     // A long text that was never counted is left to another thread.
-    let long = Weighed::new(Entry::Note {
+    let long = CountedEntry::new(Entry::Note {
         text: "word ".repeat(100_000),
     });
-    let at_hand = |entry: &Weighed| exact.at_hand([entry].into_iter()).method();
+    let at_hand = |entry: &CountedEntry| exact.at_hand([entry].into_iter()).method();
     assert_eq!(at_hand(&entry), Method::Exact);
     assert_eq!(at_hand(&long), Method::Estimated);
     exact.of_entry(&long);
@@ -247,7 +247,7 @@ fn after_twenty_reports_half_of_the_counts_are_off_by_less_than_five_percent() {
     for call in 0..40 {
         for text in TEXTS.iter().cycle().skip(call).take(1 + call % 3) {
             let text = (*text).to_owned();
-            entries.push(Weighed::new(Entry::User {
+            entries.push(CountedEntry::new(Entry::User {
                 seq: 1,
                 text,
                 attachments: vec![],

@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::grants::Granted;
+use super::grants::GrantLookup;
 use super::{CONNECT_LIMIT, Egress, Reach};
-use sepal_core::domain::egress::{HostProblem, Listed, canonical_name};
+use sepal_core::domain::egress::{HostMatch, HostProblem, canonical_name};
 
 /// The host and port that a program wants to reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) struct Target {
 
 /// The reason why the host is not reached.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
+pub(super) enum DialRefusal {
     /// No entry of the list allows the host.
     #[error("it is not among the hosts that may be reached")]
     Unlisted,
@@ -56,12 +56,12 @@ pub(super) enum Refused {
 
 impl Target {
     /// The target of a request's host and port.
-    pub(super) fn of(host: &str, port: u16) -> Result<Self, (Self, Refused)> {
+    pub(super) fn of(host: &str, port: u16) -> Result<Self, (Self, DialRefusal)> {
         match canonical_name(host) {
             Ok(host) => Ok(Self { host, port }),
             Err(problem) => {
                 let host = host.to_owned();
-                Err((Self { host, port }, Refused::from(problem)))
+                Err((Self { host, port }, DialRefusal::from(problem)))
             }
         }
     }
@@ -80,7 +80,7 @@ impl Target {
     }
 }
 
-impl From<HostProblem> for Refused {
+impl From<HostProblem> for DialRefusal {
     fn from(problem: HostProblem) -> Self {
         match problem {
             HostProblem::Address => Self::Address,
@@ -98,7 +98,7 @@ impl From<HostProblem> for Refused {
     }
 }
 
-impl Refused {
+impl DialRefusal {
     /// The list entry that would allow the connection, if one would.
     pub(super) fn entry(&self, target: &Target) -> Option<String> {
         match self {
@@ -121,40 +121,42 @@ impl Refused {
 pub(super) async fn dial(
     target: &Target,
     egress: &Egress,
-) -> Result<(TcpStream, SocketAddr), Refused> {
+) -> Result<(TcpStream, SocketAddr), DialRefusal> {
     let (listed, reach) = find(target, egress)?;
     let dialling = async {
         let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
         let found: Vec<_> = found
-            .map_err(|error| Refused::Unknown(Some(error)))?
+            .map_err(|error| DialRefusal::Unknown(Some(error)))?
             .collect();
         // A name below a wildcard is chosen by the domain's owner, and may point to any address.
-        let is_free = reach == Reach::Private && listed == Listed::Exactly;
+        let is_free = reach == Reach::Private && listed == HostMatch::Exactly;
         if !is_free && egress.guard.judge_all(&target.host, &found).is_err() {
-            return Err(Refused::Private);
+            return Err(DialRefusal::Private);
         }
         connect(&found).await
     };
     timeout(CONNECT_LIMIT, dialling)
         .await
-        .unwrap_or(Err(Refused::TooSlow))
+        .unwrap_or(Err(DialRefusal::TooSlow))
 }
 
 /// The match that allows the host, and whether it may have a private address.
-fn find(target: &Target, egress: &Egress) -> Result<(Listed, Reach), Refused> {
+fn find(target: &Target, egress: &Egress) -> Result<(HostMatch, Reach), DialRefusal> {
     if let Some(listed) = egress.hosts.find(&target.host, target.port) {
         return Ok((listed, egress.reach));
     }
     let grants = egress.grants.as_ref();
-    match grants.map_or(Granted::No, |grants| grants.find(&target.host, target.port)) {
-        Granted::Yes(listed, reach) => Ok((listed, reach)),
-        Granted::Unshown => Err(Refused::Unshown),
-        Granted::No => Err(Refused::Unlisted),
+    match grants.map_or(GrantLookup::No, |grants| {
+        grants.find(&target.host, target.port)
+    }) {
+        GrantLookup::Yes(listed, reach) => Ok((listed, reach)),
+        GrantLookup::Unshown => Err(DialRefusal::Unshown),
+        GrantLookup::No => Err(DialRefusal::Unlisted),
     }
 }
 
 /// Connects to the first of the addresses that answers.
-async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Refused> {
+async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), DialRefusal> {
     let mut last = None;
     for address in found {
         match TcpStream::connect(address).await {
@@ -166,5 +168,5 @@ async fn connect(found: &[SocketAddr]) -> Result<(TcpStream, SocketAddr), Refuse
             Err(error) => last = Some(error),
         }
     }
-    Err(last.map_or(Refused::Unknown(None), Refused::Unreachable))
+    Err(last.map_or(DialRefusal::Unknown(None), DialRefusal::Unreachable))
 }

@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::TcpStream;
 use tokio_util::task::TaskTracker;
 
-use super::dial::{Refused, Target, dial};
+use super::dial::{DialRefusal, Target, dial};
 use super::hello::{UNRECOGNIZED_NAME, read_hello};
 use super::intercept::Interception;
 use super::journal::{Journal, Record};
 use super::message::{Body, Refusal, address_to, broken, remove_hop_by_hop, text};
-use super::traffic::{Counted, Traffic};
+use super::traffic::{CountedStream, Traffic};
 use super::{Egress, IDLE_LIMIT};
 
 /// A connection of the program, as long as it speaks HTTP to the proxy.
@@ -29,20 +29,20 @@ pub(super) struct Exchange<'a> {
     journal: &'a Journal,
     tasks: &'a TaskTracker,
     /// The tunnel that `CONNECT` opened. Never locked across an await.
-    opened: Mutex<Option<Opened>>,
+    opened: Mutex<Option<OpenTunnel>>,
 }
 
 /// A tunnel, which no longer speaks HTTP to the proxy.
-struct Opened {
+struct OpenTunnel {
     program: OnUpgrade,
-    host: Counted<TcpStream>,
+    host: CountedStream<TcpStream>,
     /// Written to the log when it is dropped.
     record: Record,
 }
 
 /// A connection to a host.
-struct Reached {
-    host: Counted<TcpStream>,
+struct HostConnection {
+    host: CountedStream<TcpStream>,
     record: Record,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Exchange<'a> {
             Ok(hello) => host.write_all(&hello).await.is_ok(),
             Err(why) => {
                 self.journal.refused(target, &why, &self.egress.refusals);
-                if !matches!(why, Refused::NotTls) {
+                if !matches!(why, DialRefusal::NotTls) {
                     // The program may have disconnected already.
                     drop(program.write_all(&UNRECOGNIZED_NAME).await);
                 }
@@ -129,8 +129,8 @@ impl<'a> Exchange<'a> {
 
     async fn open(&self, mut request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
         let (host, port) = place(request.uri(), 443).ok_or_else(no_proxy_request)?;
-        let Reached { host, record } = self.reach(&host, port).await?;
-        let opened = Opened {
+        let HostConnection { host, record } = self.reach(&host, port).await?;
+        let opened = OpenTunnel {
             program: hyper::upgrade::on(&mut request),
             host,
             record,
@@ -145,7 +145,7 @@ impl<'a> Exchange<'a> {
         let (host, port) = place(request.uri(), 80)
             .filter(|_| is_plain)
             .ok_or_else(no_proxy_request)?;
-        let Reached { host, record } = self.reach(&host, port).await?;
+        let HostConnection { host, record } = self.reach(&host, port).await?;
         let target = record.target.clone();
         let traffic = host.traffic.clone();
         let shaken = http1::handshake(TokioIo::new(host)).await;
@@ -169,7 +169,7 @@ impl<'a> Exchange<'a> {
         Ok(answer.map(BodyExt::boxed))
     }
 
-    async fn reach(&self, host: &str, port: u16) -> Result<Reached, Refusal> {
+    async fn reach(&self, host: &str, port: u16) -> Result<HostConnection, Refusal> {
         let dialled = match Target::of(host, port) {
             Ok(target) => {
                 let dialled = dial(&target, self.egress).await;
@@ -183,8 +183,8 @@ impl<'a> Exchange<'a> {
             Ok((stream, address, target)) => {
                 let traffic = Traffic::default();
                 let record = self.journal.reached(target, address, traffic.clone());
-                let host = Counted { stream, traffic };
-                Ok(Reached { host, record })
+                let host = CountedStream { stream, traffic };
+                Ok(HostConnection { host, record })
             }
             Err((target, why)) => {
                 self.journal.refused(&target, &why, &self.egress.refusals);
@@ -194,33 +194,33 @@ impl<'a> Exchange<'a> {
     }
 
     /// The refusal as a text for people and models.
-    fn refusal(&self, target: &Target, why: &Refused) -> Refusal {
+    fn refusal(&self, target: &Target, why: &DialRefusal) -> Refusal {
         let Target { host, port } = target;
         let may = self.what_may_be_reached();
         let (whose, remedy) = self.who_can_allow(target);
         let (status, said) = match why {
-            Refused::Unlisted => (
+            DialRefusal::Unlisted => (
                 StatusCode::FORBIDDEN,
                 format!("{whose} may not reach {host}:{port}. {may} {remedy}"),
             ),
-            Refused::Unshown => (
+            DialRefusal::Unshown => (
                 StatusCode::FORBIDDEN,
                 format!("{whose} may not reach {host}:{port} yet: {why}. Run the command again."),
             ),
-            Refused::NotTls
-            | Refused::Nameless
-            | Refused::OtherName(_)
-            | Refused::Address
-            | Refused::Name
-            | Refused::Private => (
+            DialRefusal::NotTls
+            | DialRefusal::Nameless
+            | DialRefusal::OtherName(_)
+            | DialRefusal::Address
+            | DialRefusal::Name
+            | DialRefusal::Private => (
                 StatusCode::FORBIDDEN,
                 format!("{whose} may not reach {host}:{port}: {why}. {may}"),
             ),
-            Refused::Unknown(_) | Refused::Unreachable(_) => (
+            DialRefusal::Unknown(_) | DialRefusal::Unreachable(_) => (
                 StatusCode::BAD_GATEWAY,
                 format!("{host}:{port} cannot be reached: {why}."),
             ),
-            Refused::TooSlow => (
+            DialRefusal::TooSlow => (
                 StatusCode::GATEWAY_TIMEOUT,
                 format!("{host}:{port} cannot be reached: {why}."),
             ),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::{Reach, now};
-use sepal_core::domain::{AllowedHost, Listed, Timestamp};
+use sepal_core::domain::{AllowedHost, HostMatch, Timestamp};
 
 /// A granted host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct Grants(Arc<watch::Sender<Arc<[Grant]>>>);
 
 /// The result of a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Granted {
-    Yes(Listed, Reach),
+pub(super) enum GrantLookup {
+    Yes(HostMatch, Reach),
     /// The host is granted, but the running command was shown without the grant.
     Unshown,
     No,
@@ -64,20 +64,20 @@ impl Grants {
     }
 
     /// The grant of a host, by its canonical name.
-    pub(super) fn find(&self, host: &str, port: u16) -> Granted {
+    pub(super) fn find(&self, host: &str, port: u16) -> GrantLookup {
         let now = now();
-        let mut found = Granted::No;
+        let mut found = GrantLookup::No;
         for grant in self.grants().iter().filter(|grant| grant.is_now(now)) {
             let Some(listed) = grant.host.finds(host, port) else {
                 continue;
             };
-            let is_free = listed == Listed::Exactly && grant.reach == Reach::Private;
+            let is_free = listed == HostMatch::Exactly && grant.reach == Reach::Private;
             found = match found {
                 // No other grant can allow more.
-                _ if grant.is_shown && is_free => return Granted::Yes(listed, grant.reach),
-                _ if grant.is_shown => Granted::Yes(listed, grant.reach),
-                Granted::No => Granted::Unshown,
-                Granted::Yes(..) | Granted::Unshown => found,
+                _ if grant.is_shown && is_free => return GrantLookup::Yes(listed, grant.reach),
+                _ if grant.is_shown => GrantLookup::Yes(listed, grant.reach),
+                GrantLookup::No => GrantLookup::Unshown,
+                GrantLookup::Yes(..) | GrantLookup::Unshown => found,
             };
         }
         found
@@ -97,7 +97,7 @@ impl Grants {
         let mut changes = self.0.subscribe();
         loop {
             changes.mark_unchanged();
-            if !matches!(self.find(host, port), Granted::Yes(..)) {
+            if !matches!(self.find(host, port), GrantLookup::Yes(..)) {
                 return;
             }
             tokio::select! {
@@ -133,10 +133,10 @@ impl Grant {
 mod tests {
     use std::time::Duration;
 
-    use super::{Grant, Granted, Grants};
+    use super::{Grant, GrantLookup, Grants};
     use crate::Reach;
     use crate::egress::now;
-    use sepal_core::domain::{Listed, Timestamp};
+    use sepal_core::domain::{HostMatch, Timestamp};
 
     fn grant(host: &str) -> Grant {
         Grant {
@@ -151,7 +151,7 @@ mod tests {
     fn only_what_is_given_now_and_was_shown_is_reached() {
         let grants = Grants::default();
         let check = |host: &str, expected| assert_eq!(grants.find(host, 443), expected);
-        check("a.example", Granted::No);
+        check("a.example", GrantLookup::No);
         let over = Grant {
             until: Some(Timestamp(1)),
             ..grant("over.example")
@@ -166,17 +166,17 @@ mod tests {
         };
         let wide = grant("*.b.example");
         grants.replace(vec![grant("a.example"), over, unshown, wide, near]);
-        let public = |listed| Granted::Yes(listed, Reach::Public);
-        check("a.example", public(Listed::Exactly));
-        check("over.example", Granted::No);
-        check("late.example", Granted::Unshown);
-        check("c.b.example", public(Listed::Below));
-        let private = Granted::Yes(Listed::Exactly, Reach::Private);
+        let public = |listed| GrantLookup::Yes(listed, Reach::Public);
+        check("a.example", public(HostMatch::Exactly));
+        check("over.example", GrantLookup::No);
+        check("late.example", GrantLookup::Unshown);
+        check("c.b.example", public(HostMatch::Below));
+        let private = GrantLookup::Yes(HostMatch::Exactly, Reach::Private);
         check("near.b.example", private);
         let hosts = ["a.example", "*.b.example", "near.b.example"];
         assert_eq!(grants.hosts(), hosts);
         grants.replace(Vec::new());
-        check("a.example", Granted::No);
+        check("a.example", GrantLookup::No);
     }
 
     #[tokio::test]

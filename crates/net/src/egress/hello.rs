@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::time::timeout;
 
 use super::HEAD_LIMIT;
-use super::dial::Refused;
+use super::dial::DialRefusal;
 use sepal_core::domain::egress::canonical_name;
 
 /// The most bytes of a `ClientHello`; one with large keys has two or three KiB.
@@ -23,12 +23,12 @@ pub(super) const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 pub(super) async fn read_hello(
     program: &mut (impl AsyncRead + Unpin),
     host: &str,
-) -> Result<Vec<u8>, Refused> {
+) -> Result<Vec<u8>, DialRefusal> {
     let reading = timeout(HEAD_LIMIT, read(program, host));
-    reading.await.unwrap_or(Err(Refused::NotTls))
+    reading.await.unwrap_or(Err(DialRefusal::NotTls))
 }
 
-async fn read(program: &mut (impl AsyncRead + Unpin), host: &str) -> Result<Vec<u8>, Refused> {
+async fn read(program: &mut (impl AsyncRead + Unpin), host: &str) -> Result<Vec<u8>, DialRefusal> {
     let mut acceptor = Acceptor::default();
     let mut hello = Vec::new();
     let mut chunk = vec![0; 4 << 10];
@@ -39,24 +39,24 @@ async fn read(program: &mut (impl AsyncRead + Unpin), host: &str) -> Result<Vec<
             return if hello.is_empty() {
                 Ok(hello)
             } else {
-                Err(Refused::NotTls)
+                Err(DialRefusal::NotTls)
             };
         }
         hello.extend_from_slice(read);
         if hello.first() != Some(&HANDSHAKE) || hello.len() > MAX_HELLO_BYTES {
-            return Err(Refused::NotTls);
+            return Err(DialRefusal::NotTls);
         }
         if feed(&mut acceptor, read).is_err() {
-            return Err(Refused::NotTls);
+            return Err(DialRefusal::NotTls);
         }
-        let accepted = acceptor.accept().map_err(|_| Refused::NotTls)?;
+        let accepted = acceptor.accept().map_err(|_| DialRefusal::NotTls)?;
         let Some(accepted) = accepted else { continue };
         let client = accepted.client_hello();
-        let name = client.server_name().ok_or(Refused::Nameless)?;
+        let name = client.server_name().ok_or(DialRefusal::Nameless)?;
         if canonical_name(name).is_ok_and(|name| name == host) {
             return Ok(hello);
         }
-        return Err(Refused::OtherName(name.to_owned()));
+        return Err(DialRefusal::OtherName(name.to_owned()));
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
 
     use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
-    use super::{Refused, read_hello};
+    use super::{DialRefusal, read_hello};
 
     /// The `ClientHello` of a client that connects to the host.
     pub(in crate::egress) fn hello(name: &str) -> Vec<u8> {
@@ -95,7 +95,7 @@ mod tests {
     async fn read(mut said: &[u8], host: &str) -> Result<Vec<u8>, String> {
         read_hello(&mut said, host)
             .await
-            .map_err(|refused: Refused| refused.to_string())
+            .map_err(|refused: DialRefusal| refused.to_string())
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::dial::{Refused, Target};
+use super::dial::{DialRefusal, Target};
 use sepal_core::domain::{RefusedHost, Timestamp};
 
 /// The most hosts that are remembered; a program can invent any number of names.
@@ -46,7 +46,7 @@ impl Refusals {
     pub(super) fn note(
         &self,
         (target, entry): (&Target, Option<String>),
-        why: &Refused,
+        why: &DialRefusal,
         at: Timestamp,
     ) -> bool {
         let key = (target.host.clone(), target.port);

@@ -24,7 +24,7 @@ const REFUSED: &str = ".refused.invalid";
     "`{host}` is at a private or reserved address, which only the installation may allow \
      (`runtime.outgoing.allow`, SPL_OUTGOING_ALLOW)"
 )]
-pub struct Blocked {
+pub struct BlockedHost {
     /// The host as the request named it.
     pub host: String,
 }
@@ -41,7 +41,7 @@ impl Guard {
 
     /// Checks a URL when it is entered, after resolving its name, to give a clear answer at once. The binding
     /// check is that of [`super::guarded_client`].
-    pub async fn check(&self, url: &Url) -> Result<(), Blocked> {
+    pub async fn check(&self, url: &Url) -> Result<(), BlockedHost> {
         match url.host() {
             None => Ok(()),
             Some(Host::Ipv4(address)) => self.judge(&address.to_string(), address.into()),
@@ -55,18 +55,18 @@ impl Guard {
     }
 
     /// Checks that every address of the host may be reached.
-    pub(crate) fn judge_all(&self, host: &str, found: &[SocketAddr]) -> Result<(), Blocked> {
+    pub(crate) fn judge_all(&self, host: &str, found: &[SocketAddr]) -> Result<(), BlockedHost> {
         found
             .iter()
             .try_for_each(|address| self.judge(host, address.ip()))
     }
 
-    fn judge(&self, host: &str, address: IpAddr) -> Result<(), Blocked> {
+    fn judge(&self, host: &str, address: IpAddr) -> Result<(), BlockedHost> {
         let canonical = address.to_canonical();
         if self.0.iter().any(|net| net.contains(&canonical)) || is_public(address) {
             return Ok(());
         }
-        Err(Blocked {
+        Err(BlockedHost {
             host: host.to_owned(),
         })
     }
@@ -97,7 +97,7 @@ impl Guard {
 }
 
 /// Finds the guard's refusal among the causes of an error.
-pub fn blocked<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Blocked> {
+pub fn blocked<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a BlockedHost> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(blocked) = error.downcast_ref() {
@@ -121,7 +121,7 @@ impl Resolve for Resolver {
         let host = name.as_str().to_owned();
         if let Some(address) = host.strip_suffix(REFUSED) {
             let host = address.replace('-', ":");
-            return Box::pin(async { Err(Blocked { host }.into()) });
+            return Box::pin(async { Err(BlockedHost { host }.into()) });
         }
         let (guard, found) = (self.guard.clone(), (self.look_up)(host.clone()));
         Box::pin(async move {

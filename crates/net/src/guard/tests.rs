@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
-use super::{Blocked, Guard, Resolver, blocked, is_public};
+use super::{BlockedHost, Guard, Resolver, blocked, is_public};
 use crate::{Settings, guarded_client, install_tls};
 
 #[test]
@@ -170,7 +170,7 @@ async fn what_was_judged_is_what_is_connected_to() {
     let second = rebinding.resolve(name()).await.err().unwrap();
     assert_eq!(
         second.downcast_ref(),
-        Some(&Blocked {
+        Some(&BlockedHost {
             host: "rebind.example".into()
         })
     );

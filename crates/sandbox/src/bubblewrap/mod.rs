@@ -41,7 +41,7 @@ use self::overlay::{Mount, Overlays};
 use self::spawner::Spawner;
 use super::workspace::{Workspaces, copy, reading};
 use super::{
-    Access, Copied, CopyOrder, CopyWay, DiskMonitor, Error, Image, ImageId, Launch, Limits,
+    Access, CopyOrder, CopyResult, CopyWay, DiskMonitor, Error, Image, ImageId, Launch, Limits,
     Network, Packages, Program, Running, Runtime, count_start, egress,
 };
 use sepal_core::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
@@ -310,7 +310,7 @@ impl Runtime for Bubblewrap {
         blocking(move || workspaces.all()).await
     }
 
-    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         if order.way == CopyWay::OnWrite
             && let Some(copied) = overlay::make_copy(self, &order).await?
         {
@@ -323,7 +323,7 @@ impl Runtime for Bubblewrap {
         let copying = self.supervisors.spawn(async move {
             let folders = (workspaces.path(&order.from), to.clone());
             let copied = copy::copy(folders, limit, order.watch).await;
-            if !matches!(copied, Ok(Copied::Whole(_))) {
+            if !matches!(copied, Ok(CopyResult::Whole(_))) {
                 blocking(move || workspaces.remove(&order.to)).await?;
             }
             copied.map_err(|source| Error::Workspace { path: to, source })

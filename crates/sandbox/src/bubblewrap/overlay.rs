@@ -17,7 +17,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 use super::arguments::{Privilege, words};
 use super::{Bubblewrap, blocking};
-use crate::{Access, Bounds, Copied, CopyOrder, Ended, Error, Launch, Packages, Program};
+use crate::{Access, Bounds, CopyOrder, CopyResult, Error, Launch, Packages, Program, ProgramEnd};
 use sepal_core::domain::SandboxId;
 
 /// The upper layer, which is written to, below the folder of the copy.
@@ -160,7 +160,7 @@ impl Mount {
 pub(super) async fn make_copy(
     runtime: &Bubblewrap,
     order: &CopyOrder,
-) -> Result<Option<Copied>, Error> {
+) -> Result<Option<CopyResult>, Error> {
     if runtime.settings.forces_copies {
         return Ok(None);
     }
@@ -169,7 +169,7 @@ pub(super) async fn make_copy(
         return Ok(None);
     }
     if !runtime.workspaces.path(&order.from).is_dir() {
-        return Ok(Some(Copied::Missing));
+        return Ok(Some(CopyResult::Missing));
     }
     lay(
         runtime,
@@ -177,7 +177,7 @@ pub(super) async fn make_copy(
         order.bounds.workspace_bytes,
     )
     .await?;
-    Ok(Some(Copied::OnWrite))
+    Ok(Some(CopyResult::OnWrite))
 }
 
 async fn lay(
@@ -246,7 +246,7 @@ async fn attempt(
         .join(UPPER)
         .join("above")
         .is_file();
-    if ended == Ended::Exited(0) && is_written && below.is_file() {
+    if ended == ProgramEnd::Exited(0) && is_written && below.is_file() {
         return Ok(());
     }
     let said = running.stderr.recv().await;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 use tokio::io::AsyncReadExt;
 
 use super::Bubblewrap;
-use crate::{Access, Bounds, Ended, Error, Launch, Packages, Program, Runtime};
+use crate::{Access, Bounds, Error, Launch, Packages, Program, ProgramEnd, Runtime};
 use sepal_core::domain::SandboxId;
 
 /// The sandbox of the test; no session can have it.
@@ -35,7 +35,7 @@ pub(super) async fn run(runtime: &Bubblewrap) -> Result<(), Error> {
     stdout.read_to_string(&mut inside).await?;
     let ended = running.life.ended().await;
     runtime.remove_workspace(&sandbox).await?;
-    if ended != Ended::Exited(0) {
+    if ended != ProgramEnd::Exited(0) {
         let mut stderr = running.stderr;
         let said = stderr.recv().await.unwrap_or_else(|| ended.to_string());
         return Err(refused(said));

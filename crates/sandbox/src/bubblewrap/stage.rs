@@ -66,7 +66,7 @@ pub(super) struct Chain {
 }
 
 /// A sandbox whose namespaces exist, or existed a moment ago.
-pub(super) struct Staged {
+pub(super) struct StagedSandbox {
     pub(super) child: Child,
     pub(super) stdin: Option<ChildStdin>,
     /// `None` if everything has already ended.
@@ -105,7 +105,7 @@ impl Init {
 }
 
 /// Starts the chain and waits until bubblewrap has created the namespaces, or has failed.
-pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Error> {
+pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<StagedSandbox, Error> {
     let (info, told) = io::pipe()?;
     let walls = in_memory(&chain.arguments.walls)?;
     let inner = in_memory(&chain.arguments.inner)?;
@@ -138,7 +138,7 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<Staged, Err
     // Waiting for a child closes its stdin, unless it was taken before.
     let stdin = child.stdin.take();
     match first_process(info, told, &mut child).await? {
-        Some(pid) => Ok(Staged {
+        Some(pid) => Ok(StagedSandbox {
             init: Init::hold(pid, &chain.mark)?.map(Arc::new),
             child,
             stdin,

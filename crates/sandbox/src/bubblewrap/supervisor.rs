@@ -25,10 +25,10 @@ use tracing::{info, warn};
 use super::limits::cgroup::Cgroup;
 use super::limits::watchdog;
 use super::overlay::Mount;
-use super::stage::{Init, Staged};
+use super::stage::{Init, StagedSandbox};
 use crate::disk::DiskWatch;
 use crate::workspace::quota::{self, Pace};
-use crate::{Access, Bounds, Ended, Launch, Life, Running};
+use crate::{Access, Bounds, Launch, Life, ProgramEnd, Running};
 
 /// The most lines of stderr that wait to be received.
 const MAX_WAITING_LINES: usize = 256;
@@ -60,7 +60,7 @@ struct Writable {
 }
 
 /// Returns the streams to the caller and starts a supervisor for the rest.
-pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
+pub(super) fn take_over(mut staged: StagedSandbox, care: Care) -> Running {
     let (told, end) = watch::channel(None);
     let (lines, stderr) = mpsc::channel(MAX_WAITING_LINES);
     if let Some(stream) = staged.child.stderr.take() {
@@ -91,7 +91,7 @@ pub(super) fn take_over(mut staged: Staged, care: Care) -> Running {
         drop(mount);
         told.send_replace(Some(ended));
         // A sandbox that ended by itself may have ended before its workspace was measured.
-        if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
+        if let Some(workspace) = workspace.filter(|_| ended != ProgramEnd::Killed) {
             quota::trim(workspace, launch.bounds.workspace_bytes).await;
         }
     });
@@ -117,14 +117,14 @@ struct Supervisor {
     bounds: Bounds,
     /// The workspace to measure and the disk that it can fill, if it is writable.
     writable: Option<Writable>,
-    staged: Staged,
+    staged: StagedSandbox,
     /// True if the owner killed the sandbox.
     was_killed: Arc<AtomicBool>,
     closing: watch::Receiver<bool>,
 }
 
 impl Supervisor {
-    async fn run(mut self) -> Ended {
+    async fn run(mut self) -> ProgramEnd {
         let verdict = match self.staged.init.clone() {
             Some(init) => self.wait(&init).await,
             None => None,
@@ -139,7 +139,7 @@ impl Supervisor {
             cgroup.remove().await;
         }
         let ended = verdict.unwrap_or_else(|| self.reason(status, memory));
-        if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+        if matches!(ended, ProgramEnd::Exited(_) | ProgramEnd::Killed) {
             info!(sandbox.id = %self.name, "Sandbox: {ended}");
         } else {
             warn!(sandbox.id = %self.name, "Sandbox: {ended}");
@@ -148,12 +148,12 @@ impl Supervisor {
     }
 
     /// Waits for the end of all processes, or kills them for the returned reason.
-    async fn wait(&mut self, init: &Init) -> Option<Ended> {
+    async fn wait(&mut self, init: &Init) -> Option<ProgramEnd> {
         let limits = limits(&self.staged, self.bounds, self.writable.clone());
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let verdict = tokio::select! {
             passed = limits => Some(passed),
-            _ = closing => Some(Ended::Killed),
+            _ = closing => Some(ProgramEnd::Killed),
             () = init.gone() => None,
             // Bubblewrap ends a moment before the last process does.
             _ = self.staged.child.wait() => None,
@@ -164,32 +164,32 @@ impl Supervisor {
     }
 
     /// Returns the reason of the end, if we did not cause it.
-    fn reason(&self, status: Option<ExitStatus>, memory: Option<u64>) -> Ended {
+    fn reason(&self, status: Option<ExitStatus>, memory: Option<u64>) -> ProgramEnd {
         if self.was_killed.load(Ordering::Acquire) {
-            return Ended::Killed;
+            return ProgramEnd::Killed;
         }
         let Some(status) = status else {
-            return Ended::Lost;
+            return ProgramEnd::Lost;
         };
         // Bubblewrap exits with 128 plus the signal's number if a signal ended the program.
         let signal = status
             .signal()
             .or_else(|| status.code().filter(|it| *it > 128).map(|it| it - 128));
         match (signal, memory, status.code()) {
-            (Some(9), Some(limit), _) => Ended::OverMemory(limit),
-            (Some(signal), ..) => Ended::Signalled(signal),
-            (None, _, Some(code)) => Ended::Exited(code),
-            (None, _, None) => Ended::Lost,
+            (Some(9), Some(limit), _) => ProgramEnd::OverMemory(limit),
+            (Some(signal), ..) => ProgramEnd::Signalled(signal),
+            (None, _, Some(code)) => ProgramEnd::Exited(code),
+            (None, _, None) => ProgramEnd::Lost,
         }
     }
 }
 
 /// Returns the first exceeded limit that the kernel does not enforce.
 fn limits(
-    staged: &Staged,
+    staged: &StagedSandbox,
     bounds: Bounds,
     writable: Option<Writable>,
-) -> impl Future<Output = Ended> + Send + use<> {
+) -> impl Future<Output = ProgramEnd> + Send + use<> {
     let init = staged.init.as_ref().map(|init| init.pid);
     let freezer = staged.cgroup.as_ref().map(Cgroup::freezer);
     let disk = writable.as_ref().map(|it| it.disk.clone());
@@ -227,7 +227,7 @@ fn limits(
     async move {
         tokio::select! {
             ended = usage => ended,
-            () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
+            () = time => ProgramEnd::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
             ended = quota => ended,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 
-use sepal_core::domain::{Holder, Ledger, Most, Whose};
+use sepal_core::domain::{Holder, Ledger, Most, ShareLevel};
 
 /// Returns true if `ticket` may have one of the free places; always true if there is no limit in all, or if
 /// the ticket is not waiting. The order is: the holder with the fewest places, then the tenant with the
@@ -35,14 +35,14 @@ pub(crate) fn is_next<'a>(
 /// one of the holder with the most places, and of these the one that has been idle longest.
 pub(crate) fn idlest<'a, S: Ord + Copy, G>(
     idle: impl Iterator<Item = (Option<&'a Holder>, S, G)>,
-    (holder, whose): (Option<&Holder>, Whose),
+    (holder, whose): (Option<&Holder>, ShareLevel),
     ledger: &Ledger,
 ) -> Option<(S, G)> {
     let helps = |other: Option<&Holder>| match (whose, holder, other) {
-        (Whose::All, ..) => true,
-        (Whose::User, Some(own), Some(other)) => own.user == other.user,
-        (Whose::Tenant, Some(own), Some(other)) => own.tenant == other.tenant,
-        (Whose::User | Whose::Tenant, ..) => false,
+        (ShareLevel::All, ..) => true,
+        (ShareLevel::User, Some(own), Some(other)) => own.user == other.user,
+        (ShareLevel::Tenant, Some(own), Some(other)) => own.tenant == other.tenant,
+        (ShareLevel::User | ShareLevel::Tenant, ..) => false,
     };
     idle.filter(|(other, ..)| helps(*other))
         .min_by_key(|(other, since, _)| {
@@ -55,7 +55,7 @@ pub(crate) fn idlest<'a, S: Ord + Copy, G>(
 #[cfg(test)]
 mod tests {
     use super::{idlest, is_next};
-    use sepal_core::domain::{Holder, Ledger, Most, TenantId, UserId, Whose};
+    use sepal_core::domain::{Holder, Ledger, Most, ShareLevel, TenantId, UserId};
 
     fn holder(tenant: u128, user: u128) -> Holder {
         Holder {
@@ -131,10 +131,10 @@ mod tests {
             let found = idlest(idle.iter().copied(), (Some(holder), whose), &ledger);
             found.map(|(_, name)| name)
         };
-        assert_eq!(goes(Whose::User, &ana), Some("ana's, idle longest"));
-        assert_eq!(goes(Whose::Tenant, &ana), Some("ben's"));
-        assert_eq!(goes(Whose::All, &ana), Some("cy's"));
-        assert_eq!(goes(Whose::User, &holder(1, 7)), None);
-        assert_eq!(goes(Whose::Tenant, &holder(7, 7)), None);
+        assert_eq!(goes(ShareLevel::User, &ana), Some("ana's, idle longest"));
+        assert_eq!(goes(ShareLevel::Tenant, &ana), Some("ben's"));
+        assert_eq!(goes(ShareLevel::All, &ana), Some("cy's"));
+        assert_eq!(goes(ShareLevel::User, &holder(1, 7)), None);
+        assert_eq!(goes(ShareLevel::Tenant, &holder(7, 7)), None);
     }
 }

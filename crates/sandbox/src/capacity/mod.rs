@@ -25,10 +25,12 @@ use self::fairness::{idlest, is_next};
 use super::runtime::running::Kill;
 use super::usage::Usage;
 use super::{
-    Access, Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits, Network,
-    Running, Runtime,
+    Access, CopyOrder, CopyResult, DiskMonitor, Error, Image, ImageId, Launch, Life, Limits,
+    Network, Running, Runtime,
 };
-use sepal_core::domain::{EngineId, Holder, Ledger, Most, Reached, SandboxId, SandboxKind, Whose};
+use sepal_core::domain::{
+    EngineId, Holder, Ledger, Most, ReachedLimit, SandboxId, SandboxKind, ShareLevel,
+};
 use sepal_telemetry::{Present, instruments};
 
 /// The longest interval between checks of a full machine: a warm sandbox starts without a notification.
@@ -99,7 +101,7 @@ struct Ticket<'a> {
 /// The reason that a start gets no place.
 enum Obstacle {
     /// A limit is reached.
-    Full(Reached),
+    Full(ReachedLimit),
     /// The free places belong to other waiting starts.
     NotNext,
 }
@@ -133,8 +135,8 @@ impl Capacity {
                     }
                     reached
                 }
-                Err(Obstacle::NotNext) => Reached {
-                    whose: Whose::All,
+                Err(Obstacle::NotNext) => ReachedLimit {
+                    whose: ShareLevel::All,
                     most: self.room.most.all.unwrap_or_default(),
                 },
             };
@@ -154,10 +156,10 @@ impl Capacity {
         if let Err(reached) = occupancy.ledger.check(holder, 1, most) {
             // The operator's limit includes the warm sandboxes.
             let most = match reached.whose {
-                Whose::All => self.room.most.all.unwrap_or(reached.most),
-                Whose::User | Whose::Tenant => reached.most,
+                ShareLevel::All => self.room.most.all.unwrap_or(reached.most),
+                ShareLevel::User | ShareLevel::Tenant => reached.most,
             };
-            return Err(Obstacle::Full(Reached { most, ..reached }));
+            return Err(Obstacle::Full(ReachedLimit { most, ..reached }));
         }
         let waiting = occupancy.waiting.iter();
         let waiting = waiting.map(|(number, holder)| (*number, holder.as_ref()));
@@ -190,13 +192,14 @@ impl Capacity {
     }
 
     /// Ends an unused sandbox for a start of `holder` at that limit; `false` if there is none.
-    async fn make_room(&self, holder: Option<&Holder>, whose: Whose) -> bool {
-        (whose == Whose::All && self.inner.spare().await) || self.end_idlest(holder, whose).await
+    async fn make_room(&self, holder: Option<&Holder>, whose: ShareLevel) -> bool {
+        (whose == ShareLevel::All && self.inner.spare().await)
+            || self.end_idlest(holder, whose).await
     }
 
     /// Ends the sandbox that has been idle longest, of the holder with the most; `false` if every candidate
     /// is in use.
-    async fn end_idlest(&self, holder: Option<&Holder>, whose: Whose) -> bool {
+    async fn end_idlest(&self, holder: Option<&Holder>, whose: ShareLevel) -> bool {
         let idlest = {
             let occupancy = self.places.occupancy();
             let guests = occupancy.taken.values().filter_map(|(holder, guest)| {
@@ -381,7 +384,7 @@ impl Runtime for Capacity {
         self.inner.workspaces().await
     }
 
-    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         self.disk.check()?;
         self.inner.copy_workspace(order).await
     }

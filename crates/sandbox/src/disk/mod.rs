@@ -33,7 +33,7 @@ const IDLE_PACE: Duration = Duration::from_secs(5);
 const MAX_MARGIN: u64 = 64 << 20;
 
 /// Returns the free bytes on the file systems of these folders; `None` if they cannot be read now.
-type Read = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
+type ReadFree = Arc<dyn Fn(&BTreeSet<PathBuf>) -> Option<u64> + Send + Sync>;
 
 /// Watches the free space on the disks of data and workspaces. Clones share the same watch, which ends with
 /// the last clone.
@@ -43,9 +43,9 @@ pub struct DiskMonitor(Arc<Shared>);
 struct Shared {
     /// The free bytes below which there is pressure; 0 = never.
     floor: u64,
-    read: Read,
+    read: ReadFree,
     /// Allows one check at a time: a concurrent one would see the same.
-    looks: Pool,
+    reads: Pool,
     folders: Mutex<BTreeSet<PathBuf>>,
     /// The free bytes at the newest check.
     free: watch::Sender<u64>,
@@ -91,7 +91,7 @@ impl DiskMonitor {
     }
 
     async fn begin(self) -> Self {
-        self.0.look().await;
+        self.0.measure().await;
         // The task ends one check after the last clone is dropped, and nothing has to wait for that.
         let shared = Arc::downgrade(&self.0);
         TaskTracker::new().spawn(async move {
@@ -108,7 +108,7 @@ impl DiskMonitor {
                     () = sleep(pace) => {}
                     () = woken => {}
                 }
-                shared.look().await;
+                shared.measure().await;
             }
         });
         self
@@ -119,11 +119,11 @@ impl DiskMonitor {
         Self::with(Arc::new(|_| None), 0)
     }
 
-    fn with(read: Read, floor: u64) -> Self {
+    fn with(read: ReadFree, floor: u64) -> Self {
         Self(Arc::new(Shared {
             floor,
             read,
-            looks: Pool::new("disks", 1),
+            reads: Pool::new("disks", 1),
             folders: Mutex::default(),
             free: watch::Sender::new(u64::MAX),
             is_pressed: watch::Sender::new(false),
@@ -182,12 +182,12 @@ impl DiskMonitor {
 }
 
 impl Shared {
-    async fn look(&self) {
+    async fn measure(&self) {
         let read = Arc::clone(&self.read);
         let folders = self.folders.lock();
         let folders = folders.unwrap_or_else(PoisonError::into_inner).clone();
         // A network file system may block.
-        let found = self.looks.run(move || read(&folders)).await;
+        let found = self.reads.run(move || read(&folders)).await;
         let Some(free) = found.ok().flatten() else {
             return;
         };
@@ -199,7 +199,7 @@ impl Shared {
             let has_changed = is != *was;
             *was = is;
             if has_changed {
-                tell(is, free, floor);
+                log(is, free, floor);
             }
             has_changed
         });
@@ -261,7 +261,7 @@ fn is_pressed(was: bool, free: u64, floor: u64) -> bool {
     floor > 0 && free < floor.saturating_add(margin)
 }
 
-fn tell(is_pressed: bool, free: u64, floor: u64) {
+fn log(is_pressed: bool, free: u64, floor: u64) {
     instruments().disk_pressure(is_pressed);
     let (free, floor) = (free >> 20, floor >> 20);
     if is_pressed {

@@ -17,13 +17,13 @@ use tracing::debug;
 
 use super::attach::{self, Streams};
 use super::container;
-use super::engine::Gone;
+use super::engine::ContainerEnd;
 use super::engine::problem::Problem;
 use super::owned::Owner;
 use super::startup::DockerShared;
 use super::workspace::Volume;
 use crate::workspace::{Size, copy, trim};
-use crate::{Access, Bounds, Copied, CopyOrder, CopyWatch, Error, Launch, Packages, Program};
+use crate::{Access, Bounds, CopyOrder, CopyResult, CopyWatch, Error, Launch, Packages, Program};
 use sepal_core::domain::SandboxId;
 
 /// The name of the copying containers, in the place of a server's name.
@@ -51,9 +51,9 @@ struct Run {
 
 impl DockerShared {
     /// Makes the copy, and removes it if it is incomplete. Must run to completion: call it on a task.
-    pub(super) async fn copy(&self, order: CopyOrder) -> Result<Copied, Error> {
+    pub(super) async fn copy(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         let copied = self.try_copy(&order).await;
-        if !matches!(copied, Ok(Copied::Whole(_)))
+        if !matches!(copied, Ok(CopyResult::Whole(_)))
             && let Err(error) = self.remove_workspace(&order.to).await
         {
             debug!(%error, "A volume is left to the janitor");
@@ -61,12 +61,12 @@ impl DockerShared {
         copied
     }
 
-    async fn try_copy(&self, order: &CopyOrder) -> Result<Copied, Error> {
+    async fn try_copy(&self, order: &CopyOrder) -> Result<CopyResult, Error> {
         let limit = order.bounds.workspace_bytes;
         let first = container::volume(&order.from);
         let volumes = self.engine.volumes(&self.label()).await?;
         if !volumes.iter().any(|volume| volume.name == first) {
-            return Ok(Copied::Missing);
+            return Ok(CopyResult::Missing);
         }
         let reading = launch(&order.from, Access::ReadOnly, order.bounds, PACK);
         let writing = launch(&order.to, Access::ReadWrite, order.bounds, UNPACK);
@@ -78,7 +78,7 @@ impl DockerShared {
         }
         match self.count(&reading).await {
             Some(Size::Bytes(bytes)) if bytes <= limit => {}
-            Some(Size::Bytes(_) | Size::Uncountable) => return Ok(Copied::TooLarge),
+            Some(Size::Bytes(_) | Size::Uncountable) => return Ok(CopyResult::TooLarge),
             None => return Err(io::Error::other("a workspace was not counted in time").into()),
         }
         let _place = copy::COPIES.place().await.map_err(io::Error::other)?;
@@ -106,7 +106,7 @@ impl DockerShared {
         (reading, writing): (&Launch, &Launch),
         limit: u64,
         watch: &CopyWatch,
-    ) -> Result<Copied, Error> {
+    ) -> Result<CopyResult, Error> {
         let mut packing = self.run(reading).await?;
         let unpacking = match self.run(writing).await {
             Ok(unpacking) => unpacking,
@@ -122,13 +122,13 @@ impl DockerShared {
         self.engine.remove(&packing.id).await?;
         self.engine.remove(&unpacking.id).await?;
         if !whole? {
-            return Ok(Copied::TooLarge);
+            return Ok(CopyResult::TooLarge);
         }
         // tar exits with 1 if a file changed while it was read, which is acceptable for a copy of the current
         // state.
-        let is_packed = matches!(end?, Gone::Exited { code: 0 | 1, .. });
+        let is_packed = matches!(end?, ContainerEnd::Exited { code: 0 | 1, .. });
         if is_packed && said? == DONE {
-            return Ok(Copied::Whole(watch.bytes()));
+            return Ok(CopyResult::Whole(watch.bytes()));
         }
         let mut lines = packing.streams.stderr;
         let line = lines.try_recv().unwrap_or_default();
@@ -159,7 +159,7 @@ impl DockerShared {
     }
 
     /// Returns how a container ended whose streams have ended.
-    async fn ended(&self, id: &str) -> Result<Gone, Problem> {
+    async fn ended(&self, id: &str) -> Result<ContainerEnd, Problem> {
         // A container that does not end is reported as running.
         let _ = tokio::time::timeout(END_LIMIT, self.engine.wait(id)).await;
         self.engine.gone(id).await

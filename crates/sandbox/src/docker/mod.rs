@@ -30,15 +30,15 @@ use tracing::info;
 
 use self::engine::about::{check_runtime, limits, usual_address, usual_socket};
 use self::engine::images::Images;
-use self::engine::{Engine, Listed};
+use self::engine::{Engine, ListedContainer};
 use self::making::Maker;
-use self::owned::Owned;
+use self::owned::OwnedNames;
 use self::pool::Pool;
 use self::programs::Programs;
 use self::startup::DockerShared;
 use super::{
-    Copied, CopyOrder, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers, Running,
-    Runtime, count_start,
+    CopyOrder, CopyResult, DiskMonitor, Error, Image, ImageId, Launch, Limits, Network, Peers,
+    Running, Runtime, count_start,
 };
 use sepal_core::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
@@ -118,7 +118,7 @@ impl Docker {
             images,
             engine_id: about.id.clone().or(about.name.clone()).unwrap_or_default(),
             limits,
-            owned: Owned::default(),
+            owned: OwnedNames::default(),
             pool: Pool::new(settings.pool_size),
             programs,
             filling: Mutex::default(),
@@ -258,7 +258,7 @@ impl Runtime for Docker {
         let over = peers
             .over(others.map(|it| it.gateway.clone()).collect())
             .await;
-        let is_orphan = |it: &&Listed| {
+        let is_orphan = |it: &&ListedContainer| {
             if it.gateway == *peers.own() {
                 !shared.owned.has(&it.name)
             } else {
@@ -283,7 +283,7 @@ impl Runtime for Docker {
         Ok(found)
     }
 
-    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         let shared = Arc::clone(&self.shared);
         // Runs as a task, so that a copy that is cancelled half-way is still removed.
         let copying = self

@@ -7,9 +7,9 @@ use std::{
 
 /// The names of the containers that have an owner in this process.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Owned(Arc<Mutex<BTreeSet<String>>>);
+pub(super) struct OwnedNames(Arc<Mutex<BTreeSet<String>>>);
 
-impl Owned {
+impl OwnedNames {
     fn names(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -32,7 +32,7 @@ impl Owned {
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) name: String,
-    owned: Owned,
+    owned: OwnedNames,
 }
 
 impl Drop for Owner {
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_name_is_owned_until_its_owner_lets_go() {
-        let owned = Owned::default();
+        let owned = OwnedNames::default();
         let hold = owned.own("a".to_owned());
         assert!(owned.has("a") && !owned.has("b"));
         drop(hold);

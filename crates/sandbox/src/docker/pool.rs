@@ -205,7 +205,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::{Bounds, Ended, Life, Packages};
+    use crate::{Bounds, Life, Packages, ProgramEnd};
 
     fn launch(number: u128) -> Launch {
         Launch {
@@ -228,7 +228,11 @@ mod tests {
         ImageId::new(format!("sha256:{number}"))
     }
 
-    fn running() -> (Running, CancellationToken, watch::Sender<Option<Ended>>) {
+    fn running() -> (
+        Running,
+        CancellationToken,
+        watch::Sender<Option<ProgramEnd>>,
+    ) {
         let killed = CancellationToken::new();
         let (ended, end) = watch::channel(None);
         let kill = killed.clone();
@@ -290,7 +294,7 @@ mod tests {
         let warm = pool.refill(&launch(1), 9).remove(0);
         let (server, _killed, ended) = running();
         pool.put(warm, Some(server));
-        ended.send_replace(Some(Ended::Lost));
+        ended.send_replace(Some(ProgramEnd::Lost));
         assert_eq!(pool.reserve(Some(&image(1))), None);
     }
 

@@ -9,11 +9,11 @@ use bollard::container::AttachContainerResults;
 use tokio::sync::{Mutex, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::container::{self, OwnCommand, Plan, Wrapped};
+use super::container::{self, OwnCommand, Plan, WrappedImage};
 use super::engine::images::Images;
-use super::engine::{Engine, Listed};
+use super::engine::{Engine, ListedContainer};
 use super::making::Maker;
-use super::owned::Owned;
+use super::owned::OwnedNames;
 use super::pool::Pool;
 use super::programs::Programs;
 use super::supervisor::Supervisor;
@@ -21,7 +21,8 @@ use super::workspace::{Job, Measuring, Volume};
 use super::{DockerProblem, DockerSettings, attach};
 use crate::workspace::{Size, trim};
 use crate::{
-    Access, Ended, Error, Image, ImageId, Launch, Life, Limits, Packages, Program, Running, egress,
+    Access, Error, Image, ImageId, Launch, Life, Limits, Packages, Program, ProgramEnd, Running,
+    egress,
 };
 use sepal_core::domain::{Enforcement, SandboxId};
 
@@ -35,7 +36,7 @@ pub(super) struct DockerShared {
     /// The engine's own id.
     pub(super) engine_id: String,
     pub(super) limits: Limits,
-    pub(super) owned: Owned,
+    pub(super) owned: OwnedNames,
     pub(super) pool: Pool,
     pub(super) programs: Programs,
     /// Locked while a volume of our programs is filled.
@@ -47,7 +48,7 @@ pub(super) struct DockerShared {
 }
 
 /// A started container.
-struct Begun {
+struct StartedContainer {
     id: String,
     attached: AttachContainerResults,
     /// The id of the image content that the container was created from.
@@ -77,7 +78,7 @@ impl DockerShared {
             self.settings.disk.add(home.to_owned());
         }
         let start = SystemTime::now();
-        let Begun {
+        let StartedContainer {
             id,
             attached,
             image,
@@ -101,7 +102,7 @@ impl DockerShared {
             let ended = supervisor.run().await;
             told.send_replace(Some(ended));
             // A program that ended by itself may have ended before its workspace was measured.
-            if let Some(workspace) = workspace.filter(|_| ended != Ended::Killed) {
+            if let Some(workspace) = workspace.filter(|_| ended != ProgramEnd::Killed) {
                 workspace.trim(limit).await;
             }
         });
@@ -133,7 +134,7 @@ impl DockerShared {
 
     /// Returns the image's own command and the volume with our programs, which a third-party image with
     /// egress needs; `None` for any other launch.
-    async fn wrapped(&self, launch: &Launch) -> Result<Option<Wrapped>, Error> {
+    async fn wrapped(&self, launch: &Launch) -> Result<Option<WrappedImage>, Error> {
         let Program::Image { image, arguments } = &launch.program else {
             return Ok(None);
         };
@@ -150,7 +151,7 @@ impl DockerShared {
             return Err(DockerProblem::NoCommand { image }.into());
         }
         let programs = self.provide_programs(launch).await?;
-        Ok(Some(Wrapped { programs, own }))
+        Ok(Some(WrappedImage { programs, own }))
     }
 
     /// Creates the volume of our programs, if it is missing or empty, and returns its sandbox id.
@@ -173,20 +174,20 @@ impl DockerShared {
     }
 
     /// Creates and starts the container, and attaches to its streams.
-    async fn begin(&self, plan: &Plan<'_>) -> Result<Begun, Error> {
+    async fn begin(&self, plan: &Plan<'_>) -> Result<StartedContainer, Error> {
         let (name, body) = (container::name(plan.launch), plan.body());
         let image = body.image.as_deref().unwrap_or_default();
-        let look = || self.images.look_up(&self.engine, image);
-        let before = look().await?;
+        let look_up_image = || self.images.look_up(&self.engine, image);
+        let before = look_up_image().await?;
         let id = self.maker.create(&name, &body).await?;
         let begun = async {
-            let after = look().await?;
+            let after = look_up_image().await?;
             let attached = self.engine.attach(&id).await?;
             self.engine.start(&id).await?;
             Ok::<_, DockerProblem>((attached, after))
         };
         match begun.await {
-            Ok((attached, after)) => Ok(Begun {
+            Ok((attached, after)) => Ok(StartedContainer {
                 id,
                 attached,
                 // Engines may report a different id for a container. If the name stood for the same content
@@ -274,7 +275,7 @@ impl DockerShared {
     /// Removes these containers, and returns their number.
     pub(super) async fn remove_all(
         &self,
-        containers: impl Iterator<Item = &Listed> + Send,
+        containers: impl Iterator<Item = &ListedContainer> + Send,
     ) -> Result<usize, Error> {
         let mut removed = 0;
         for container in containers {

@@ -16,14 +16,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::engine::pause::Paused;
+use super::engine::pause::PauseState;
 use super::engine::problem::Problem;
-use super::engine::{Engine, Gone};
+use super::engine::{ContainerEnd, Engine};
 use super::owned::Owner;
 use super::workspace::Volume;
 use crate::disk::DiskWatch;
 use crate::workspace::quota;
-use crate::{Bounds, Ended};
+use crate::{Bounds, ProgramEnd};
 
 /// The time for which an engine may be unreachable until its container is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -53,14 +53,14 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     /// Returns when nothing of the container is left, or the engine does not answer.
-    pub(super) async fn run(mut self) -> Ended {
+    pub(super) async fn run(mut self) -> ProgramEnd {
         let may_write = self.workspace.is_some();
         let workspace = self.workspace.as_deref().map(|it| (it, self.start));
         let closing = self.closing.wait_for(|is_closing| *is_closing);
         let ended = tokio::select! {
             biased;
-            () = self.killed.cancelled() => Ended::Killed,
-            _ = closing => Ended::Killed,
+            () = self.killed.cancelled() => ProgramEnd::Killed,
+            _ = closing => ProgramEnd::Killed,
             ended = limits(self.bounds, workspace, &self.disk) => ended,
             ended = stand_still(&self.engine, &self.id, self.disk.clone()), if may_write => ended,
             gone = until_gone(&self.engine, &self.id) => reason(gone, self.bounds),
@@ -74,8 +74,8 @@ impl Supervisor {
     }
 }
 
-fn log(name: &str, ended: Ended) {
-    if matches!(ended, Ended::Exited(_) | Ended::Killed) {
+fn log(name: &str, ended: ProgramEnd) {
+    if matches!(ended, ProgramEnd::Exited(_) | ProgramEnd::Killed) {
         info!(container.name = %name, "Sandbox: {ended}");
     } else {
         warn!(container.name = %name, "Sandbox: {ended}");
@@ -83,14 +83,14 @@ fn log(name: &str, ended: Ended) {
 }
 
 /// Waits for the end of the container, through restarts of the engine.
-async fn until_gone(engine: &Engine, id: &str) -> Gone {
+async fn until_gone(engine: &Engine, id: &str) -> ContainerEnd {
     let mut last_seen = Instant::now();
     loop {
         engine.wait(id).await;
         match engine.gone(id).await {
-            Ok(Gone::Not) => last_seen = Instant::now(),
+            Ok(ContainerEnd::Not) => last_seen = Instant::now(),
             Ok(gone) => return gone,
-            Err(_) if last_seen.elapsed() > PATIENCE => return Gone::Not,
+            Err(_) if last_seen.elapsed() > PATIENCE => return ContainerEnd::Not,
             Err(error) => tracing::debug!(%error, "The engine is away"),
         }
         sleep(PAUSE).await;
@@ -98,16 +98,16 @@ async fn until_gone(engine: &Engine, id: &str) -> Gone {
 }
 
 /// Returns the reason of the end, if we did not cause it.
-fn reason(gone: Gone, bounds: Bounds) -> Ended {
+fn reason(gone: ContainerEnd, bounds: Bounds) -> ProgramEnd {
     match gone {
-        Gone::Exited {
+        ContainerEnd::Exited {
             code: 137,
             was_out_of_memory: true,
-        } => Ended::OverMemory(bounds.memory_bytes),
+        } => ProgramEnd::OverMemory(bounds.memory_bytes),
         // The engine reports a signal as 128 plus the signal's number.
-        Gone::Exited { code, .. } if code > 128 => Ended::Signalled(code - 128),
-        Gone::Exited { code, .. } => Ended::Exited(code),
-        Gone::Removed | Gone::Not => Ended::Lost,
+        ContainerEnd::Exited { code, .. } if code > 128 => ProgramEnd::Signalled(code - 128),
+        ContainerEnd::Exited { code, .. } => ProgramEnd::Exited(code),
+        ContainerEnd::Removed | ContainerEnd::Not => ProgramEnd::Lost,
     }
 }
 
@@ -116,7 +116,7 @@ async fn limits(
     bounds: Bounds,
     workspace: Option<(&Volume, SystemTime)>,
     disk: &DiskWatch,
-) -> Ended {
+) -> ProgramEnd {
     let time = async {
         match bounds.lifetime {
             Some(lifetime) => sleep(lifetime).await,
@@ -135,7 +135,7 @@ async fn limits(
         }
     };
     tokio::select! {
-        () = time => Ended::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
+        () = time => ProgramEnd::OverTime(bounds.lifetime.unwrap_or_default().as_secs()),
         ended = size => ended,
     }
 }
@@ -144,17 +144,17 @@ async fn limits(
 /// writing, so it has to end.
 ///
 /// A gateway that dies meanwhile leaves a paused container, which its next start removes like any other.
-async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
+async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> ProgramEnd {
     loop {
         disk.until_pressed(true).await;
-        if let Err(error) = set_paused(engine, id, Paused::Yes, PAUSE_PATIENCE).await {
+        if let Err(error) = set_paused(engine, id, PauseState::Yes, PAUSE_PATIENCE).await {
             warn!(%error, "A container cannot be paused");
-            return Ended::DiskFull;
+            return ProgramEnd::DiskFull;
         }
         disk.until_pressed(false).await;
-        if let Err(error) = set_paused(engine, id, Paused::No, PATIENCE).await {
+        if let Err(error) = set_paused(engine, id, PauseState::No, PATIENCE).await {
             warn!(%error, "A container cannot be resumed");
-            return Ended::Lost;
+            return ProgramEnd::Lost;
         }
     }
 }
@@ -163,7 +163,7 @@ async fn stand_still(engine: &Engine, id: &str, mut disk: DiskWatch) -> Ended {
 async fn set_paused(
     engine: &Engine,
     id: &str,
-    paused: Paused,
+    paused: PauseState,
     patience: Duration,
 ) -> Result<(), Problem> {
     let since = Instant::now();
@@ -183,18 +183,18 @@ mod tests {
     fn the_end_is_told_by_code_and_memory() {
         let bounds = Bounds::default();
         let check = |code, was_out_of_memory, expected| {
-            let gone = Gone::Exited {
+            let gone = ContainerEnd::Exited {
                 code,
                 was_out_of_memory,
             };
             assert_eq!(reason(gone, bounds), expected);
         };
-        check(0, false, Ended::Exited(0));
-        check(3, false, Ended::Exited(3));
-        check(137, true, Ended::OverMemory(512 << 20));
-        check(137, false, Ended::Signalled(9));
+        check(0, false, ProgramEnd::Exited(0));
+        check(3, false, ProgramEnd::Exited(3));
+        check(137, true, ProgramEnd::OverMemory(512 << 20));
+        check(137, false, ProgramEnd::Signalled(9));
         // A child was killed, and the program went on to its own end.
-        check(0, true, Ended::Exited(0));
-        assert_eq!(reason(Gone::Removed, bounds), Ended::Lost);
+        check(0, true, ProgramEnd::Exited(0));
+        assert_eq!(reason(ContainerEnd::Removed, bounds), ProgramEnd::Lost);
     }
 }

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use super::attach;
 use super::engine::problem::Problem;
 use super::making::Maker;
-use super::owned::Owned;
+use super::owned::OwnedNames;
 use crate::workspace::quota::{self, Pace};
 use crate::workspace::{MAX_DEPTH, Size, entry_bytes};
 
@@ -56,7 +56,7 @@ pub(super) struct Measuring {
     pub(super) maker: Maker,
     pub(super) count: Job,
     pub(super) trim: Job,
-    pub(super) owned: Owned,
+    pub(super) owned: OwnedNames,
     /// Runs that have to complete.
     pub(super) runs: TaskTracker,
     /// Tasks that pump streams.

@@ -35,7 +35,7 @@ pub enum CopyWay {
 
 /// The result of a copy that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Copied {
+pub enum CopyResult {
     /// A whole copy; its size in bytes, as the limit of workspaces counts.
     Whole(u64),
     /// A copy on write ([`CopyWay::OnWrite`]): nothing was copied.

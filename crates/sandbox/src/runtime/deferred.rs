@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use async_trait::async_trait;
 
 use crate::{
-    Copied, CopyOrder, Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime,
+    CopyOrder, CopyResult, Error, Image, ImageId, Launch, Limits, Network, Off, Running, Runtime,
 };
 use sepal_core::domain::{EngineId, SandboxId, SandboxKind};
 
@@ -104,7 +104,7 @@ impl Runtime for DeferredRuntime {
         self.runtime().workspaces().await
     }
 
-    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error> {
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         if let Some(lack) = self.lack() {
             return Err(lack);
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 
-use super::{Copied, CopyOrder, Error, Image, ImageId, Launch, Running};
+use super::{CopyOrder, CopyResult, Error, Image, ImageId, Launch, Running};
 use sepal_core::domain::{Enforcement, EngineId, SandboxId, SandboxKind};
 
 /// A way to run programs in sandboxes.
@@ -94,7 +94,7 @@ pub trait Runtime: Send + Sync {
     /// Copies the current state of a workspace into a new one. If the copy fails, is too large or is
     /// cancelled, at most leftovers for the janitor remain: nothing may be started in a sandbox whose copy
     /// has not returned.
-    async fn copy_workspace(&self, order: CopyOrder) -> Result<Copied, Error>;
+    async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error>;
 
     /// Deletes a workspace permanently. Its programs must have ended; a missing workspace is not an error.
     async fn remove_workspace(&self, sandbox: &SandboxId) -> Result<(), Error>;

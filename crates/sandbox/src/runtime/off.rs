@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{Copied, CopyOrder, Error, Launch, Limits, Network, Running, Runtime};
+use crate::{CopyOrder, CopyResult, Error, Launch, Limits, Network, Running, Runtime};
 use sepal_core::domain::{SandboxId, SandboxKind};
 
 /// The runtime of an installation without sandboxes.
@@ -39,7 +39,7 @@ impl Runtime for Off {
         Ok(Vec::new())
     }
 
-    async fn copy_workspace(&self, _order: CopyOrder) -> Result<Copied, Error> {
+    async fn copy_workspace(&self, _order: CopyOrder) -> Result<CopyResult, Error> {
         Err(Error::Off)
     }
 

@@ -41,7 +41,7 @@ impl fmt::Debug for Running {
 /// The ownership of a running program. Dropping it kills the program and everything that it started.
 pub struct Life {
     kill: Option<Kill>,
-    end: watch::Receiver<Option<Ended>>,
+    end: watch::Receiver<Option<ProgramEnd>>,
     /// `None` if uses are not counted.
     usage: Option<Arc<Usage>>,
     /// The use for which the program was started, until its owner takes it.
@@ -53,7 +53,7 @@ impl Life {
     /// end; `end` gets its value when everything is gone.
     pub fn new(
         kill: impl Fn() + Send + Sync + 'static,
-        end: watch::Receiver<Option<Ended>>,
+        end: watch::Receiver<Option<ProgramEnd>>,
     ) -> Self {
         Self {
             kill: Some(Arc::new(kill)),
@@ -88,7 +88,7 @@ impl Life {
     }
 
     /// Kills the program and waits until nothing of it is left.
-    pub async fn kill(mut self) -> Ended {
+    pub async fn kill(mut self) -> ProgramEnd {
         let ended = self.ended();
         if let Some(kill) = self.kill.take() {
             kill();
@@ -102,12 +102,12 @@ impl Life {
     }
 
     /// Resolves when nothing of the program is left; may be called any number of times.
-    pub fn ended(&self) -> impl Future<Output = Ended> + Send + use<> {
+    pub fn ended(&self) -> impl Future<Output = ProgramEnd> + Send + use<> {
         let mut end = self.end.clone();
         async move {
             match end.wait_for(Option::is_some).await {
-                Ok(ended) => (*ended).unwrap_or(Ended::Lost),
-                Err(_) => Ended::Lost,
+                Ok(ended) => (*ended).unwrap_or(ProgramEnd::Lost),
+                Err(_) => ProgramEnd::Lost,
             }
         }
     }
@@ -132,7 +132,7 @@ impl fmt::Debug for Life {
 
 /// The reason that a program has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Ended {
+pub enum ProgramEnd {
     /// It exited by itself.
     #[error("it ended with exit code {0}")]
     Exited(i32),

@@ -12,7 +12,7 @@ use std::{
 use tokio::time::sleep;
 
 use super::{Size, measure, measure_older, trim};
-use crate::Ended;
+use crate::ProgramEnd;
 use crate::disk::DiskWatch;
 use sepal_jobs::Pool;
 
@@ -81,13 +81,13 @@ pub(crate) async fn watch<Counting>(
     mut disk: DiskWatch,
     before: impl Future<Output = Option<u64>>,
     count: impl Fn(u64) -> Counting,
-) -> Ended
+) -> ProgramEnd
 where
     Counting: Future<Output = Option<Size>>,
 {
     let before = before.await;
     if before.is_some_and(|size| size > trim::ceiling(limit)) {
-        return Ended::OverWorkspace(limit);
+        return ProgramEnd::OverWorkspace(limit);
     }
     let mut allowed = before.map(|size| limit.max(size));
     let mut failures = 0;
@@ -98,7 +98,7 @@ where
         let mut grown = (0, Duration::ZERO);
         let mut left = most;
         match count(most).await {
-            Some(Size::Bytes(size)) if size > most => return Ended::OverWorkspace(limit),
+            Some(Size::Bytes(size)) if size > most => return ProgramEnd::OverWorkspace(limit),
             Some(Size::Bytes(size)) => {
                 let most = *allowed.get_or_insert_with(|| limit.max(size));
                 left = most.saturating_sub(size);
@@ -107,11 +107,11 @@ where
                 }
                 failures = 0;
             }
-            Some(Size::Uncountable) => return Ended::UncountableWorkspace,
+            Some(Size::Uncountable) => return ProgramEnd::UncountableWorkspace,
             None => {
                 failures += 1;
                 if failures == MAX_FAILURES {
-                    return Ended::UnmeasuredWorkspace;
+                    return ProgramEnd::UnmeasuredWorkspace;
                 }
             }
         }
@@ -181,11 +181,11 @@ mod tests {
     const MB: u64 = 1 << 20;
 
     /// Returns the watch's result for these sizes.
-    async fn watched(limit: u64, sizes: &[Option<Size>]) -> Ended {
+    async fn watched(limit: u64, sizes: &[Option<Size>]) -> ProgramEnd {
         watched_since(limit, None, sizes).await
     }
 
-    async fn watched_since(limit: u64, before: Option<u64>, sizes: &[Option<Size>]) -> Ended {
+    async fn watched_since(limit: u64, before: Option<u64>, sizes: &[Option<Size>]) -> ProgramEnd {
         let left = Mutex::new(sizes.iter().copied());
         let count = |_| ready(left.lock().unwrap().next().expect("it has to end by now"));
         let disk = DiskMonitor::off().watch();
@@ -243,7 +243,7 @@ mod tests {
         size.store(1_200 * MB, Ordering::Relaxed);
         free.fetch_sub(1_200 * MB, Ordering::Relaxed);
         let ended = watching.await.unwrap();
-        assert_eq!(ended, Ended::OverWorkspace(1_000 * MB));
+        assert_eq!(ended, ProgramEnd::OverWorkspace(1_000 * MB));
         assert!(began.elapsed() < SECOND * 12, "{:?}", began.elapsed());
     }
 
@@ -255,7 +255,7 @@ mod tests {
                 .map(|it| Some(Size::Bytes(*it)))
                 .collect::<Vec<_>>()
         };
-        let over = Ended::OverWorkspace(100);
+        let over = ProgramEnd::OverWorkspace(100);
         assert_eq!(watched(100, &sizes(&[50, 100, 101])).await, over);
         assert_eq!(watched(100, &sizes(&[150, 120, 150, 151])).await, over);
         assert_eq!(watched(100, &sizes(&[200, 201])).await, over);
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_was_written_before_the_first_look_counts() {
-        let over = Ended::OverWorkspace(100);
+        let over = ProgramEnd::OverWorkspace(100);
         let sizes = [Some(Size::Bytes(150))];
         assert_eq!(watched_since(100, Some(0), &sizes).await, over);
         assert_eq!(watched_since(100, Some(120), &sizes).await, over);
@@ -277,12 +277,12 @@ mod tests {
     async fn a_size_that_nobody_can_tell_twice_in_a_row_ends_it() {
         let some = Some(Size::Bytes(1));
         let ended = watched(100, &[None, some, None, some, None, None]).await;
-        assert_eq!(ended, Ended::UnmeasuredWorkspace);
+        assert_eq!(ended, ProgramEnd::UnmeasuredWorkspace);
         assert_eq!(
             watched(100, &[None, None]).await,
-            Ended::UnmeasuredWorkspace
+            ProgramEnd::UnmeasuredWorkspace
         );
         let ended = watched(100, &[some, Some(Size::Uncountable)]).await;
-        assert_eq!(ended, Ended::UncountableWorkspace);
+        assert_eq!(ended, ProgramEnd::UncountableWorkspace);
     }
 }

@@ -284,8 +284,8 @@ impl Administration<'_> {
 
     /// Returns an entry that the caller may change.
     pub async fn find_own(&self, name: &str) -> Result<ServerEntry, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         match server.entry.source {
             Source::Person => must_look_after(self.caller, &server.entry)?,
             Source::Installation if !self.caller.user.installation_admin => {

@@ -10,8 +10,10 @@ pub(super) mod secrets;
 pub(super) mod tools;
 pub(super) mod trial;
 
-use self::report::Reports;
-use self::trial::Trials;
+pub use self::fitness::NewServer;
+pub use self::report::{Reports, ServerReport, TestReport};
+pub use self::tools::ToolChange;
+pub use self::trial::Trials;
 use super::error::Error;
 use super::person_connections::Connections;
 use super::registry::Servers;

@@ -5,8 +5,8 @@ use super::masking::masked;
 use super::unknown;
 use crate::catalogue::entry::{ServerEntry, Source};
 use crate::catalogue::tool_history::{self, ToolChangeReport};
+use crate::catalogue::tool_offering::{Ingredient, ToolOffering};
 use crate::catalogue::tool_report::ToolReport;
-use crate::catalogue::view::{Ingredient, View};
 use crate::connections::logs::LogLine;
 use crate::connections::opening::{Failure, Phase, secret_name};
 use crate::error::Error;
@@ -99,9 +99,9 @@ impl TestReport {
 }
 
 impl ToolReport {
-    pub(crate) fn new(view: &View, server: &Ingredient, tool: &Tool) -> Self {
+    pub(crate) fn new(offering: &ToolOffering, server: &Ingredient, tool: &Tool) -> Self {
         let (_, effect) = server.setting(&tool.name);
-        let mut offered = view.toolbox.tools();
+        let mut offered = offering.toolbox.tools();
         let offered =
             offered.find(|it| it.at.server == server.entry.name && it.at.tool == tool.name);
         Self {
@@ -135,28 +135,28 @@ impl Reports<'_> {
 
     /// Returns the reports of all servers that the caller sees.
     pub async fn list(&self) -> Result<Vec<ServerReport>, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
         let mut reports = Vec::new();
-        for server in &view.ingredients.servers {
-            reports.push(self.report(&view, server).await?);
+        for server in &offering.ingredients.servers {
+            reports.push(self.report(&offering, server).await?);
         }
         Ok(reports)
     }
 
     /// Returns the report of one server.
     pub async fn one(&self, name: &str) -> Result<ServerReport, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
-        self.report(&view, server).await
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
+        self.report(&offering, server).await
     }
 
     /// Returns a server's tools, with what was decided about them.
     pub async fn tools(&self, name: &str) -> Result<Vec<ToolReport>, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         let listed = server.listed.iter().flat_map(|tools| tools.iter());
         Ok(listed
-            .map(|tool| ToolReport::new(&view, server, tool))
+            .map(|tool| ToolReport::new(&offering, server, tool))
             .collect())
     }
 
@@ -167,8 +167,8 @@ impl Reports<'_> {
         tool: &str,
     ) -> Result<Vec<ToolChangeReport>, Error> {
         let tenant = &self.caller.tenant.id;
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         let definitions = self.servers.0.records.tool_definitions();
         let mut versions = definitions.versions((tenant, name), tool).await?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
@@ -191,8 +191,8 @@ impl Reports<'_> {
 
     /// Returns the last lines of a server's stderr, for those who manage the server.
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         let shared = server.entry.tenant().is_none() && self.caller.user.installation_admin;
         Ok(self.servers.0.logs.of(&self.caller.tenant.id, name, shared))
@@ -200,8 +200,8 @@ impl Reports<'_> {
 
     /// Returns the checks of a server in the last 24 hours, by this gateway since it started.
     pub async fn day(&self, name: &str) -> Result<Vec<HealthStep>, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         Ok(self
             .servers
             .0
@@ -209,7 +209,11 @@ impl Reports<'_> {
             .day_of(&self.caller.tenant.id, &server.entry, now()))
     }
 
-    async fn report(&self, view: &View, server: &Ingredient) -> Result<ServerReport, Error> {
+    async fn report(
+        &self,
+        offering: &ToolOffering,
+        server: &Ingredient,
+    ) -> Result<ServerReport, Error> {
         let entry = &server.entry;
         let may_see = may_change(self.caller, entry);
         let secrets = if may_see {
@@ -221,12 +225,16 @@ impl Reports<'_> {
             None
         };
         let listed = server.listed.as_deref().unwrap_or_default();
-        let offered = view.toolbox.tools();
+        let offered = offering.toolbox.tools();
         let offered: Vec<&Tool> = offered
             .filter(|tool| tool.at.server == entry.name)
             .map(|tool| &tool.tool)
             .collect();
-        let mut problems = view.problems.get(&entry.name).cloned().unwrap_or_default();
+        let mut problems = offering
+            .problems
+            .get(&entry.name)
+            .cloned()
+            .unwrap_or_default();
         problems.extend(entry.withheld.iter().map(|host| {
             format!(
                 "it does not reach `{host}`: only an administrator of the tenant lets a server reach it, \

@@ -47,8 +47,8 @@ impl Administration<'_> {
     ) -> Result<ToolReport, Error> {
         let tenant = &self.caller.tenant.id;
         let _alone = self.servers.0.changing.lock().await;
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
         let known = listed.find(|known| known.name == tool);
@@ -58,7 +58,7 @@ impl Administration<'_> {
         })?;
         let is_drifted = server.drift(known).is_some();
         if !change.is_about(&known.hash(), is_drifted) {
-            let now = ToolReport::new(&view, server, known);
+            let now = ToolReport::new(&offering, server, known);
             return Err(Error::ChangedTool(Box::new(now)));
         }
         let (enabled, effect) = server.setting(tool);
@@ -84,8 +84,8 @@ impl Administration<'_> {
             .put(tenant, &setting)
             .await?;
         self.servers.policy_changed(tenant);
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
-        Ok(ToolReport::new(&view, server, known))
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
+        Ok(ToolReport::new(&offering, server, known))
     }
 }

@@ -26,8 +26,8 @@ pub struct Trials<'a> {
 impl Trials<'_> {
     /// Starts a server in a temporary sandbox, and reports each phase.
     pub async fn test(&self, name: &str) -> Result<TestReport, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name).ok_or_else(|| unknown(name))?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         still_fits(&server.entry)?;
         let _turn = self
@@ -95,8 +95,8 @@ impl Trials<'_> {
     /// the report of the start.
     pub async fn restart(&self, name: &str) -> Result<(usize, TestReport), Error> {
         let tenant = &self.caller.tenant.id;
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name);
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         must_look_after(self.caller, &server.entry)?;
         let open = self.servers.0.running.take(tenant, name);

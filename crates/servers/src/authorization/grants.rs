@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::task::TaskTracker;
 
 use super::target::Target;
-use crate::news::{Change, News, NewsKind, ServerUpdate, Teller};
+use crate::news::{Change, News, NewsKind, NewsSender, ServerUpdate};
 use sepal_core::domain::{Holder, Timestamp};
 use sepal_mcp::authorization::{AuthorizationError, Challenge, Discovered, Grant};
 use sepal_store::clock::now;
@@ -33,7 +33,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 pub(crate) struct Grants {
     pub records: Records,
     pub sealer: Sealer,
-    pub teller: Arc<Teller>,
+    pub news: Arc<NewsSender>,
     pub tasks: TaskTracker,
 }
 
@@ -46,7 +46,7 @@ struct Kept {
 
 /// A grant and its version in the row.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct StoredGrant {
     pub version: i64,
     pub grant: Grant,
 }
@@ -117,7 +117,7 @@ impl Grants {
         &self,
         target: &Target,
         person: &Holder,
-    ) -> Result<Option<Held>, store::Error> {
+    ) -> Result<Option<StoredGrant>, store::Error> {
         let key = target.key(person);
         let row = self.row(&key).await?;
         let Some((version, sealed)) = row.and_then(|row| Some((row.version, row.sealed?))) else {
@@ -126,7 +126,7 @@ impl Grants {
         let kept = self.open(&key, &sealed)?;
         let is_here = kept.address == target.address();
         let grant = kept.grant;
-        Ok(is_here.then_some(Held { version, grant }))
+        Ok(is_here.then_some(StoredGrant { version, grant }))
     }
 
     /// Stores a person's grant, and notifies their pages and waiting calls.
@@ -146,7 +146,7 @@ impl Grants {
             .mcp_grants()
             .connect(&key, tokens, now())
             .await?;
-        self.tell(&key);
+        self.publish(&key);
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Grants {
         target: &Target,
         person: &Holder,
         stale: i64,
-    ) -> Result<Option<Held>, AuthorizationError> {
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let (grants, target, person) = (self.clone(), target.clone(), person.clone());
         // The caller may be cancelled; new tokens must be stored all the same, because the old ones are used
         // up.
@@ -171,7 +171,7 @@ impl Grants {
         target: &Target,
         person: &Holder,
         stale: i64,
-    ) -> Result<Option<Held>, AuthorizationError> {
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let key = target.key(person);
         let owner = hex::encode(rand::random::<[u8; 16]>());
         let began = now();
@@ -209,8 +209,8 @@ impl Grants {
         &self,
         target: &Target,
         key: &GrantKey,
-        (held, owner): (Held, &str),
-    ) -> Result<Option<Held>, AuthorizationError> {
+        (held, owner): (StoredGrant, &str),
+    ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let renewed = held.grant.renewed(&target.client, now().0).await;
         let mine = (held.version, owner);
         match renewed {
@@ -219,7 +219,7 @@ impl Grants {
                 tracing::info!(mcp.server = %key.server, tenant.id = %key.tenant, user.id = %key.user, "A connection to an MCP server was renewed");
                 if is_kept {
                     let version = held.version + 1;
-                    return Ok(Some(Held { version, grant }));
+                    return Ok(Some(StoredGrant { version, grant }));
                 }
                 // The person has connected again meanwhile.
                 let person = Holder {
@@ -273,7 +273,7 @@ impl Grants {
     /// Waits until the person has connected to a server that requires it; returns false if they decline, or
     /// after ten minutes.
     pub(crate) async fn wait(&self, key: &GrantKey) -> bool {
-        let mut news = self.teller.listen();
+        let mut news = self.news.listen();
         let until = tokio::time::Instant::now() + WAIT;
         loop {
             match self.row(key).await {
@@ -304,7 +304,7 @@ impl Grants {
     pub(crate) async fn need(&self, key: &GrantKey, challenge: &Challenge) {
         let text = serde_json::to_string(challenge).unwrap_or_default();
         match self.records.mcp_grants().need(key, &text, now()).await {
-            Ok(()) => self.tell(key),
+            Ok(()) => self.publish(key),
             Err(error) => {
                 tracing::warn!(mcp.server = %key.server, ?error, "That a server wants its person was not kept");
             }
@@ -321,21 +321,21 @@ impl Grants {
     /// Deletes a person's row at a server, and returns their grant if they had one.
     pub(crate) async fn disconnect(&self, key: &GrantKey) -> Result<Option<Grant>, store::Error> {
         let sealed = self.records.mcp_grants().disconnect(key).await?;
-        self.tell(key);
+        self.publish(key);
         let kept = sealed.map(|sealed| self.open(key, &sealed)).transpose()?;
         Ok(kept.map(|kept| kept.grant))
     }
 
     /// Notifies the person's pages and waiting calls, here and at the other gateways.
-    pub(crate) fn tell(&self, key: &GrantKey) {
-        self.teller.tell(News {
+    pub(crate) fn publish(&self, key: &GrantKey) {
+        self.news.publish(News {
             tenant: Some(key.tenant.clone()),
             // `NewsKind::Connection` reaches only this user anyway.
             owner: None,
             server: key.server.clone(),
             kind: NewsKind::Connection(key.user.clone()),
         });
-        self.teller.tell_gateways(ServerUpdate {
+        self.news.publish_to_gateways(ServerUpdate {
             tenant: Some(key.tenant.clone()),
             owner: None,
             server: key.server.clone(),

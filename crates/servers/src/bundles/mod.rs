@@ -101,7 +101,7 @@ impl<'a> Bundles<'a> {
         }
         let most = self.servers.0.place.packages.bounds.workspace_bytes;
         let read = place.run(move || {
-            let facts = look(&file, most)?;
+            let facts = inspect(&file, most)?;
             Ok::<_, Vec<EntryProblem>>((facts, hex::encode(Sha256::digest(&file)), file))
         });
         let broke = |_| Error::invalid("file", "the bundle could not be read: try again");
@@ -188,7 +188,7 @@ impl<'a> Bundles<'a> {
 }
 
 /// Checks a file and reads its facts, or returns its problems.
-fn look(file: &[u8], most: u64) -> Result<BundleFacts, Vec<EntryProblem>> {
+fn inspect(file: &[u8], most: u64) -> Result<BundleFacts, Vec<EntryProblem>> {
     let mut archive = Archive::read(file, most)?;
     let text = archive.manifest().map_err(|problem| vec![problem])?;
     let manifest = manifest::read(&text).map_err(|problem| vec![problem])?;

@@ -27,7 +27,7 @@ const MAX_FOUND_BYTES: usize = 24 * 1024;
 /// The most characters of a description in a list of names.
 const MAX_LINE_CHARS: usize = 120;
 
-/// The definitions of a view that can be searched instead of sent.
+/// The definitions of an offering that can be searched instead of sent.
 pub struct Deferred {
     /// The definitions that are sent: the bundled server's tools, and the two tools that find and call the
     /// others.

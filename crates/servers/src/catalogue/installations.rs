@@ -181,7 +181,7 @@ impl Installations {
         let deadline = Instant::now() + PATIENCE;
         let mut changes = self.changes.subscribe();
         loop {
-            match self.look(entry, spec) {
+            match self.find_available(entry, spec) {
                 Err(Unavailable::Installing(_)) if Instant::now() < deadline => {}
                 found => return found,
             }
@@ -229,7 +229,7 @@ impl Installations {
     /// Returns the reason why a server cannot be used now; `None` if its package can be started and its tools
     /// were listed.
     fn state(&self, entry: &ServerEntry, spec: &PackageSpec) -> Option<Unavailable> {
-        match self.look(entry, spec) {
+        match self.find_available(entry, spec) {
             Ok(_) => {
                 let row = self.of(&entry.scope, &entry.name)?;
                 let state = row.installation.state;
@@ -239,7 +239,11 @@ impl Installations {
         }
     }
 
-    fn look(&self, entry: &ServerEntry, spec: &PackageSpec) -> Result<Available, Unavailable> {
+    fn find_available(
+        &self,
+        entry: &ServerEntry,
+        spec: &PackageSpec,
+    ) -> Result<Available, Unavailable> {
         let whose = (&entry.scope, entry.name.as_str());
         let Some(row) = self.of(whose.0, whose.1) else {
             return Err(Unavailable::Installing(InstallState::Waiting));

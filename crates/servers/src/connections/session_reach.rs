@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::catalogue::entry::BUNDLED;
 use sepal_core::domain::{
-    AllowedHost, AllowedHosts, HostRefusal, Listed, McpNetwork, RefusedHost, Timestamp,
+    AllowedHost, AllowedHosts, HostMatch, HostRefusal, McpNetwork, RefusedHost, Timestamp,
 };
 use sepal_core::session::Control;
 use sepal_net::{Grant, Grants, Reach, Witness};
@@ -96,8 +96,8 @@ impl SessionReach {
                     // The operator's own entries may be at private addresses, as may those of
                     // `sandbox.network`.
                     reach: match cover {
-                        Some(Listed::Exactly) => Reach::Private,
-                        Some(Listed::Below) | None => Reach::Public,
+                        Some(HostMatch::Exactly) => Reach::Private,
+                        Some(HostMatch::Below) | None => Reach::Public,
                     },
                     until,
                     is_shown: shown.contains(host.to_string().as_str()),

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use self::health_history::{HealthHistory, HealthStep};
+use self::health_history::HealthHistory;
+pub use self::health_history::HealthStep;
 use super::catalogue::entry::ServerEntry;
 use sepal_core::domain::{TenantId, Timestamp};
 

@@ -337,8 +337,8 @@ impl<'a> PackageAdministration<'a> {
 
     /// Returns a server that the caller sees.
     async fn entry(&self, name: &str) -> Result<ServerEntry, Error> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name);
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         Ok(ServerEntry::clone(&server.entry))
     }

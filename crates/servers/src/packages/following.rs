@@ -216,6 +216,6 @@ pub(super) fn announce(servers: &Servers, row: &InstallationRow) {
         sepal_core::domain::Scope::Tenant(tenant) => Some(tenant),
     };
     let state = row.installation.state;
-    servers.tell(tenant, &row.server, NewsKind::Installation(state));
+    servers.publish(tenant, &row.server, NewsKind::Installation(state));
     servers.pass_on(tenant, &row.server, Change::Installation(state));
 }

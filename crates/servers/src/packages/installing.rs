@@ -18,7 +18,7 @@ use crate::bundles::BundleFacts;
 use crate::bundles::unpacking::{self, Unpacking};
 use crate::registry::Servers;
 use sepal_core::domain::{HostProblem, InstallProblem, PackageRegistry, PackageSpec, SandboxId};
-use sepal_sandbox::{self as sandbox, Access, Ended, Launch, Running};
+use sepal_sandbox::{self as sandbox, Access, Launch, ProgramEnd, Running};
 use sepal_store::records::PackageVolume;
 
 /// The most bytes that are read of an installer's stdout: the names and hashes of some thousand packages.
@@ -327,7 +327,7 @@ struct Heard {
     told: Option<Told>,
     runtime: Option<String>,
     said: Vec<String>,
-    ended: Option<Ended>,
+    ended: Option<ProgramEnd>,
 }
 
 impl Heard {
@@ -351,7 +351,7 @@ impl Heard {
             return Ok(done.beside_bundle(&spec.name));
         }
         match self.ended {
-            Some(Ended::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),
+            Some(ProgramEnd::Exited(0)) => Ok(Done::of_bundle(&facts.version, &spec.name)),
             ended => Err(refusal(None, &self.said, ended)),
         }
     }
@@ -406,7 +406,11 @@ fn keep(said: &mut VecDeque<String>, line: String) {
     said.push_back(line);
 }
 
-fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result<Done, Refused> {
+fn finished(
+    told: Option<Told>,
+    said: &[String],
+    ended: Option<ProgramEnd>,
+) -> Result<Done, Refused> {
     match told {
         Some(Told::Done(done)) if has_ended_well(ended) => Ok(done),
         told => Err(refusal(told, said, ended)),
@@ -414,11 +418,14 @@ fn finished(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Result
 }
 
 /// Returns true for the ends that a sandbox has after its installer has reported its last step.
-fn has_ended_well(ended: Option<Ended>) -> bool {
-    matches!(ended, Some(Ended::Exited(0) | Ended::Killed) | None)
+fn has_ended_well(ended: Option<ProgramEnd>) -> bool {
+    matches!(
+        ended,
+        Some(ProgramEnd::Exited(0) | ProgramEnd::Killed) | None
+    )
 }
 
-fn refusal(told: Option<Told>, said: &[String], ended: Option<Ended>) -> Refused {
+fn refusal(told: Option<Told>, said: &[String], ended: Option<ProgramEnd>) -> Refused {
     if let Some(Told::Failed { problem, text }) = told {
         return Refused {
             problem: reason::likely(problem, said, ended),
@@ -462,7 +469,7 @@ async fn hash_files(order: &Order<'_>) -> Result<String, String> {
     // A sandbox may end with its stdin.
     drop(stdin);
     life.kill().await;
-    let is_whole = matches!(hashed, Ok((true, Ended::Exited(0))));
+    let is_whole = matches!(hashed, Ok((true, ProgramEnd::Exited(0))));
     let hash = told.get(..64).filter(|_| is_whole);
     hash.map(str::to_owned).ok_or_else(|| {
         "the installed files cannot be read again to hash them; try the installation again"
@@ -476,7 +483,7 @@ mod tests {
 
     use super::{MAX_SAID, keep, refusal};
     use sepal_core::domain::InstallProblem;
-    use sepal_sandbox::Ended;
+    use sepal_sandbox::ProgramEnd;
 
     #[test]
     fn the_reason_of_a_failure_is_found_behind_any_number_of_lines() {
@@ -487,7 +494,7 @@ mod tests {
         keep(&mut said, "npm error code E404".to_owned());
         let said = Vec::from(said);
         assert_eq!(said.len(), MAX_SAID);
-        let refused = refusal(None, &said, Some(Ended::Exited(1)));
+        let refused = refusal(None, &said, Some(ProgramEnd::Exited(1)));
         assert_eq!(refused.problem, InstallProblem::NoSuchPackage);
     }
 }

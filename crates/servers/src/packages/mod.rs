@@ -36,9 +36,9 @@ use sepal_store as store;
 use sepal_store::clock::now;
 
 /// The interval at which unfinished installations are checked, which another gateway may have left.
-const LOOK: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// The interval at which packages are checked while no installation is unfinished.
-const CALM: Duration = Duration::from_mins(1);
+const CALM_PAUSE: Duration = Duration::from_mins(1);
 /// The pause between the end of an attempt to copy a package and the next attempt.
 const RETRY: Duration = Duration::from_mins(5);
 
@@ -99,12 +99,12 @@ pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, Cancellat
         turns: Arc::default(),
     };
     loop {
-        let pause = match round.look().await {
-            Ok(true) => LOOK,
-            Ok(false) => CALM,
+        let pause = match round.advance().await {
+            Ok(true) => BUSY_PAUSE,
+            Ok(false) => CALM_PAUSE,
             Err(error) => {
                 tracing::warn!(?error, "The packages of MCP servers cannot be looked at");
-                LOOK
+                BUSY_PAUSE
             }
         };
         tokio::select! {
@@ -153,7 +153,7 @@ struct Round {
 
 impl Round {
     /// Brings installations in line with the entries; returns true if some installation is unfinished.
-    async fn look(&self) -> Result<bool, store::Error> {
+    async fn advance(&self) -> Result<bool, store::Error> {
         let place = &self.servers.0.place;
         if !place.packages.is_on || !place.is_on() {
             return Ok(false);
@@ -164,7 +164,7 @@ impl Round {
                 continue;
             }
             if let Ok(Some(command)) = package_of(&entry.config) {
-                is_open |= self.look_at(&entry, &command.spec).await?;
+                is_open |= self.advance_entry(&entry, &command.spec).await?;
             }
         }
         tidying::tidy(&self.servers, &self.gateway, |key| self.running.has(key)).await?;
@@ -172,7 +172,11 @@ impl Round {
         Ok(is_open)
     }
 
-    async fn look_at(&self, entry: &ServerEntry, spec: &PackageSpec) -> Result<bool, store::Error> {
+    async fn advance_entry(
+        &self,
+        entry: &ServerEntry,
+        spec: &PackageSpec,
+    ) -> Result<bool, store::Error> {
         let installations = Arc::clone(&self.servers.0.installations);
         let row = installations.of(&entry.scope, &entry.name);
         let row = if let Some(row) = row.filter(|row| row.installation.spec == *spec) {

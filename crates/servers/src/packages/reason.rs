@@ -1,7 +1,7 @@
 //! Guesses the likely reason of a failed installation from the installer's output and the end of its sandbox.
 
 use sepal_core::domain::InstallProblem;
-use sepal_sandbox::Ended;
+use sepal_sandbox::ProgramEnd;
 
 /// Words in the output of npm and pip, and their meaning; the first match counts.
 const SIGNS: [(&[&str], InstallProblem); 10] = [
@@ -69,23 +69,23 @@ const SIGNS: [(&[&str], InstallProblem); 10] = [
 pub(super) fn likely(
     told: Option<InstallProblem>,
     log: &[String],
-    ended: Option<Ended>,
+    ended: Option<ProgramEnd>,
 ) -> InstallProblem {
     match ended {
-        Some(Ended::OverMemory(_) | Ended::OverWorkspace(_) | Ended::DiskFull) => {
+        Some(ProgramEnd::OverMemory(_) | ProgramEnd::OverWorkspace(_) | ProgramEnd::DiskFull) => {
             return InstallProblem::TooLarge;
         }
-        Some(Ended::OverTime(_)) => return InstallProblem::TimedOut,
+        Some(ProgramEnd::OverTime(_)) => return InstallProblem::TimedOut,
         // The command itself, node or python3, is missing or cannot be executed.
-        Some(Ended::Exited(126 | 127)) => return InstallProblem::NoTools,
+        Some(ProgramEnd::Exited(126 | 127)) => return InstallProblem::NoTools,
         Some(
-            Ended::Exited(_)
-            | Ended::Signalled(_)
-            | Ended::Killed
-            | Ended::OverProcesses(_)
-            | Ended::UncountableWorkspace
-            | Ended::UnmeasuredWorkspace
-            | Ended::Lost,
+            ProgramEnd::Exited(_)
+            | ProgramEnd::Signalled(_)
+            | ProgramEnd::Killed
+            | ProgramEnd::OverProcesses(_)
+            | ProgramEnd::UncountableWorkspace
+            | ProgramEnd::UnmeasuredWorkspace
+            | ProgramEnd::Lost,
         )
         | None => {}
     }
@@ -102,7 +102,7 @@ pub(super) fn likely(
 mod tests {
     use super::likely;
     use sepal_core::domain::InstallProblem;
-    use sepal_sandbox::Ended;
+    use sepal_sandbox::ProgramEnd;
 
     #[test]
     fn what_npm_and_pip_say_leads_to_the_reason() {
@@ -134,9 +134,9 @@ mod tests {
     fn how_it_ended_goes_before_what_it_said() {
         let log = ["npm error code E404".to_owned()];
         let check = |ended, expected| assert_eq!(likely(None, &log, Some(ended)), expected);
-        check(Ended::OverTime(10), InstallProblem::TimedOut);
-        check(Ended::OverWorkspace(1), InstallProblem::TooLarge);
-        check(Ended::Exited(127), InstallProblem::NoTools);
-        check(Ended::Exited(1), InstallProblem::NoSuchPackage);
+        check(ProgramEnd::OverTime(10), InstallProblem::TimedOut);
+        check(ProgramEnd::OverWorkspace(1), InstallProblem::TooLarge);
+        check(ProgramEnd::Exited(127), InstallProblem::NoTools);
+        check(ProgramEnd::Exited(1), InstallProblem::NoSuchPackage);
     }
 }

@@ -106,11 +106,12 @@ impl Connections<'_> {
     /// Returns the caller's connections, and the servers that require one.
     pub async fn list(&self) -> Result<Vec<ConnectionReport>, ConnectError> {
         let Caller { user, tenant, .. } = self.caller;
-        let view = self.servers.view(self.caller.whose()).await?;
+        let offering = self.servers.offering(self.caller.whose()).await?;
         let rows = self.grants().records.mcp_grants();
         let rows = rows.of_person(&tenant.id, &user.id).await?;
         let is_there = |scope: &Scope, name: &str| {
-            view.server(name)
+            offering
+                .server(name)
                 .is_some_and(|server| server.entry.scope == *scope)
         };
         let rows = rows.iter().filter(|(scope, name, _)| is_there(scope, name));
@@ -233,14 +234,14 @@ impl Connections<'_> {
         let target = self.target(name).await?;
         let key = target.key(&self.caller.holder());
         self.grants().records.mcp_grants().dismiss(&key).await?;
-        self.grants().tell(&key);
+        self.grants().publish(&key);
         Ok(())
     }
 
     /// Returns the server, if people connect to it and the caller may.
     async fn target(&self, name: &str) -> Result<Target, ConnectError> {
-        let view = self.servers.view(self.caller.whose()).await?;
-        let server = view.server(name);
+        let offering = self.servers.offering(self.caller.whose()).await?;
+        let server = offering.server(name);
         let entry: &ServerEntry = match server {
             Some(server) => &server.entry,
             None => return Err(ConnectError::NotFound(name.to_owned())),

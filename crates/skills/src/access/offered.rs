@@ -14,10 +14,10 @@ const AGE: Duration = Duration::from_secs(5);
 
 /// The recently read offers.
 #[derive(Default)]
-pub(super) struct KeptOffers(Mutex<Known>);
+pub(super) struct KeptOffers(Mutex<KnownSkills>);
 
 #[derive(Default)]
-struct Known {
+struct KnownSkills {
     /// Counts the changes made here.
     changes: u64,
     of: HashMap<(TenantId, UserId), (Instant, Vec<OfferedSkill>)>,
@@ -58,7 +58,7 @@ impl KeptOffers {
         known.changes += 1;
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownSkills> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

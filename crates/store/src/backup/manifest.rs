@@ -63,7 +63,7 @@ pub struct Manifest {
 
 /// The reason a manifest is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum ManifestError {
     /// The manifest is invalid, or names a file that no backup contains.
     Foreign(String),
     /// A newer version of Sepal made the backup.
@@ -84,7 +84,7 @@ impl Manifest {
     }
 
     /// Parses a manifest. `newest` is the newest migration that this program knows.
-    pub(super) fn read(text: &[u8], newest: i64) -> Result<Self, Unfit> {
+    pub(super) fn read(text: &[u8], newest: i64) -> Result<Self, ManifestError> {
         /// The fields that every version of the manifest has.
         #[derive(Deserialize)]
         struct Head {
@@ -92,19 +92,19 @@ impl Manifest {
             version: u32,
             program: String,
         }
-        let foreign = |reason: &str| Unfit::Foreign(reason.to_owned());
+        let foreign = |reason: &str| ManifestError::Foreign(reason.to_owned());
         let head: Head =
             serde_json::from_slice(text).map_err(|_| foreign("its manifest cannot be read"))?;
         if head.format != FORMAT {
             return Err(foreign("its manifest is another program's"));
         }
         if head.version > VERSION {
-            return Err(Unfit::Newer(head.program));
+            return Err(ManifestError::Newer(head.program));
         }
         let manifest: Self =
             serde_json::from_slice(text).map_err(|_| foreign("its manifest cannot be read"))?;
         if manifest.schema > newest {
-            return Err(Unfit::Newer(manifest.program));
+            return Err(ManifestError::Newer(manifest.program));
         }
         for (at, part) in manifest.files.iter().enumerate() {
             let name = part.name.as_str();
@@ -112,7 +112,7 @@ impl Manifest {
             let before = manifest.files.iter().take(at);
             if !is_known || before.into_iter().any(|earlier| earlier.name == name) {
                 let reason = format!("its manifest names `{}`", name.escape_debug());
-                return Err(Unfit::Foreign(reason));
+                return Err(ManifestError::Foreign(reason));
             }
         }
         if manifest.files.first().map(|part| part.name.as_str()) != Some(DATABASE) {
@@ -142,7 +142,7 @@ pub(super) fn file_name(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{DATABASE, KeyPlace, Manifest, Part, SECRET_KEY, Unfit};
+    use super::{DATABASE, KeyPlace, Manifest, ManifestError, Part, SECRET_KEY};
 
     fn part(name: &str) -> Part {
         Part {
@@ -164,8 +164,8 @@ mod tests {
                     assert_eq!(*read, manifest);
                     "fits"
                 }
-                Err(Unfit::Newer(_)) => "newer",
-                Err(Unfit::Foreign(reason)) => reason,
+                Err(ManifestError::Newer(_)) => "newer",
+                Err(ManifestError::Foreign(reason)) => reason,
             };
             assert_eq!(said, expected);
         }
@@ -193,7 +193,7 @@ mod tests {
         );
         assert_eq!(
             Manifest::read(b"{}", 6),
-            Err(Unfit::Foreign("its manifest cannot be read".into()))
+            Err(ManifestError::Foreign("its manifest cannot be read".into()))
         );
     }
 }

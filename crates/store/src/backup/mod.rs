@@ -115,7 +115,7 @@ impl Error {
 
 /// The parts of an installation to back up.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct BackupScope<'a> {
     pub settings: &'a Settings,
     /// True if the key that seals secrets comes from the settings and not from the data folder.
     pub has_own_key: bool,
@@ -125,7 +125,7 @@ pub struct Wanted<'a> {
 
 /// Writes a backup to `target`, a file that must not exist yet. A gateway may run at the same time: the
 /// backup is a consistent snapshot and contains everything that was acknowledged before the call.
-pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Error> {
+pub async fn back_up(wanted: BackupScope<'_>, target: &Path) -> Result<Manifest, Error> {
     let database = database_file(wanted.settings)?;
     if !database.is_file() {
         return Err(Error::NoDatabase(database));
@@ -168,7 +168,7 @@ pub async fn back_up(wanted: Wanted<'_>, target: &Path) -> Result<Manifest, Erro
 
 /// The result of a restore.
 #[derive(Debug, Clone)]
-pub struct Restored {
+pub struct RestoreResult {
     /// The manifest of the restored backup.
     pub manifest: Manifest,
     /// The folder to which the previous installation was moved, if there was one.
@@ -194,7 +194,7 @@ pub async fn restore(
     settings: &Settings,
     archive: &Path,
     existing: Existing,
-) -> Result<Restored, Error> {
+) -> Result<RestoreResult, Error> {
     let (file, folder) = (database_file(settings)?, settings.data_dir.clone());
     let usual = folder.join(DATABASE_FILE);
     if std::path::absolute(&file).ok() != std::path::absolute(&usual).ok() {
@@ -212,7 +212,7 @@ pub async fn restore(
     restored
 }
 
-fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restored, Error> {
+fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<RestoreResult, Error> {
     let is_used = check_used(folder)?;
     if is_used && existing == Existing::Refuse {
         return Err(Error::InTheWay {
@@ -239,7 +239,7 @@ fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<Restore
         }
     }
     sync_folder(folder)?;
-    Ok(Restored {
+    Ok(RestoreResult {
         manifest,
         aside,
         settings_file,

@@ -9,7 +9,7 @@ use std::path::Path;
 use flate2::bufread::GzDecoder;
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{self, Manifest, Part, Unfit};
+use super::manifest::{self, Manifest, ManifestError, Part};
 use super::{Error, db};
 
 /// The largest manifest accepted, in bytes.
@@ -66,8 +66,8 @@ impl Reading<'_> {
             .read_to_end(&mut text)
             .map_err(|error| self.damaged(&error))?;
         Manifest::read(&text, db::newest_schema()).map_err(|unfit| match unfit {
-            Unfit::Foreign(reason) => self.foreign(reason),
-            Unfit::Newer(program) => Error::Newer { program },
+            ManifestError::Foreign(reason) => self.foreign(reason),
+            ManifestError::Newer(program) => Error::Newer { program },
         })
     }
 

@@ -292,13 +292,13 @@ async fn total_changes(connection: &mut SqliteConnection) -> Result<i64, sqlx::E
     Ok(changes.0)
 }
 
-type Bound = (Query<'static, Sqlite, SqliteArguments>, bool);
+type BoundQuery = (Query<'static, Sqlite, SqliteArguments>, bool);
 
 /// Runs all statements in one transaction. Returns `None` and rolls back if one that must change rows did
 /// not.
 async fn run_all(
     connection: &mut SqliteConnection,
-    statements: Vec<Bound>,
+    statements: Vec<BoundQuery>,
 ) -> Result<Option<u64>, sqlx::Error> {
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
     let mut changed = 0;

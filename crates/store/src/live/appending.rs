@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use sqlx::SqliteConnection;
 
 use super::NewRecord;
-use super::job::{Job, Work, Written};
+use super::job::{Job, JobOutcome, Work};
 use super::reading::int;
 use crate::Error;
 use sepal_core::domain::SessionKey;
@@ -78,7 +78,7 @@ pub(super) fn in_front(jobs: &[Job]) -> Vec<Append<'_>> {
 pub(super) async fn append(
     connection: &mut SqliteConnection,
     appends: &[Append<'_>],
-) -> Result<Vec<Written>, Error> {
+) -> Result<Vec<JobOutcome>, Error> {
     let Some(sql) = appends.len().checked_sub(1).and_then(|at| APPEND.get(at)) else {
         return Ok(Vec::new());
     };
@@ -97,14 +97,14 @@ pub(super) async fn append(
     }
     let inserted = query.execute(&mut *connection).await?.rows_affected();
     if inserted == appends.len() as u64 {
-        return Ok(vec![Written::Done; appends.len()]);
+        return Ok(vec![JobOutcome::Done; appends.len()]);
     }
     if inserted == 0 {
-        return Ok(vec![Written::Conflict; appends.len()]);
+        return Ok(vec![JobOutcome::Conflict; appends.len()]);
     }
     let mut outcomes = Vec::with_capacity(appends.len());
     for append in appends {
-        outcomes.push(look(connection, append).await?);
+        outcomes.push(find_written(connection, append).await?);
     }
     Ok(outcomes)
 }
@@ -114,7 +114,7 @@ pub(super) async fn create(
     connection: &mut SqliteConnection,
     key: &SessionKey,
     records: &[NewRecord],
-) -> Result<Written, Error> {
+) -> Result<JobOutcome, Error> {
     for (expected_version, record) in (0..).zip(records) {
         let next = Append {
             key,
@@ -122,15 +122,18 @@ pub(super) async fn create(
             record,
         };
         // Only the first record can conflict, because the transaction keeps other writers out.
-        if append(connection, &[next]).await? != [Written::Done] {
-            return Ok(Written::Conflict);
+        if append(connection, &[next]).await? != [JobOutcome::Done] {
+            return Ok(JobOutcome::Conflict);
         }
     }
-    Ok(Written::Done)
+    Ok(JobOutcome::Done)
 }
 
 /// Checks whether the journal contains this record, with the same commit id.
-async fn look(connection: &mut SqliteConnection, append: &Append<'_>) -> Result<Written, Error> {
+async fn find_written(
+    connection: &mut SqliteConnection,
+    append: &Append<'_>,
+) -> Result<JobOutcome, Error> {
     let sql = "SELECT 1 FROM journal \
                WHERE tenant = $1 AND session = $2 AND version = $3 AND commit_id = $4";
     let found = sqlx::query_scalar::<_, i64>(sql)
@@ -141,8 +144,8 @@ async fn look(connection: &mut SqliteConnection, append: &Append<'_>) -> Result<
         .fetch_optional(connection)
         .await?;
     Ok(match found {
-        Some(_) => Written::Done,
-        None => Written::Conflict,
+        Some(_) => JobOutcome::Done,
+        None => JobOutcome::Conflict,
     })
 }
 
@@ -154,7 +157,7 @@ mod tests {
     use super::{TOGETHER, append, in_front};
     use crate::db::SqliteDb;
     use crate::live::NewRecord;
-    use crate::live::job::{Job, Work, Written};
+    use crate::live::job::{Job, JobOutcome, Work};
     use sepal_core::domain::{CommitId, SessionId, SessionKey, TenantId};
 
     fn key(session: u128) -> SessionKey {
@@ -202,11 +205,11 @@ mod tests {
         let mut connection = db.writing().await.unwrap().connection;
         let jobs: Vec<Job> = (0..16).map(|session| job(session, 0)).collect();
         let outcomes = append(&mut connection, &in_front(&jobs)).await.unwrap();
-        assert_eq!(outcomes, [Written::Done; TOGETHER]);
+        assert_eq!(outcomes, [JobOutcome::Done; TOGETHER]);
 
         let jobs = [job(1, 1), job(2, 0), job(3, 7), job(99, 0), job(98, 1)];
         let outcomes = append(&mut connection, &in_front(&jobs)).await.unwrap();
-        let (done, conflict) = (Written::Done, Written::Conflict);
+        let (done, conflict) = (JobOutcome::Done, JobOutcome::Conflict);
         assert_eq!(outcomes, [done, conflict, conflict, done, conflict]);
         let jobs = [job(1, 1), job(2, 0)];
         let outcomes = append(&mut connection, &in_front(&jobs)).await.unwrap();

@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::NewRecord;
-use super::packing::Packed;
+use super::packing::PackedSnapshot;
 use crate::Error;
 use sepal_core::domain::SessionKey;
 
@@ -11,7 +11,7 @@ use sepal_core::domain::SessionKey;
 pub(super) struct Job {
     pub(super) key: SessionKey,
     pub(super) work: Work,
-    pub(super) answer: oneshot::Sender<Result<Written, Error>>,
+    pub(super) answer: oneshot::Sender<Result<JobOutcome, Error>>,
 }
 
 /// The kind of write.
@@ -27,14 +27,14 @@ pub(super) enum Work {
     Snapshot {
         version: u64,
         schema: u32,
-        packed: Packed,
+        packed: PackedSnapshot,
     },
     Remove,
 }
 
 /// The outcome of a job whose transaction was committed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum JobOutcome {
     Done,
     Conflict,
 }

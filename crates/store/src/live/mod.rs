@@ -87,7 +87,7 @@ pub struct Snapshot {
 /// The outcome of an append.
 #[derive(Debug)]
 #[must_use]
-pub enum Appended {
+pub enum AppendOutcome {
     /// The record is durable.
     Ok,
     /// Another writer appended first, so nothing was appended. Read the new records and decide again.
@@ -99,18 +99,23 @@ pub enum Appended {
     Unknown(Error),
 }
 
-/// Stores journals in SQL or Redis. Reads see every append that returned [`Appended::Ok`].
+/// Stores journals in SQL or Redis. Reads see every append that returned [`AppendOutcome::Ok`].
 ///
 /// A read of a range returns at most [`MAX_RECORDS_PER_READ`] records: read on until the answer is empty.
 #[async_trait]
 pub trait LiveStore: Send + Sync {
     /// Appends version `expected_version + 1` if the head's version is `expected_version` (0 = no journal).
-    async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended;
+    async fn append(
+        &self,
+        key: &SessionKey,
+        expected_version: u64,
+        record: NewRecord,
+    ) -> AppendOutcome;
 
     /// Writes the first records of a journal in one step, with versions from 1 on, if no journal exists: all
     /// of them or none. None of them may be active. No gateway is notified, because none can know the
     /// session yet.
-    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended;
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> AppendOutcome;
 
     /// The head of the journal; `None` if the session has no journal.
     async fn head(&self, key: &SessionKey) -> Result<Option<Head>, Error>;

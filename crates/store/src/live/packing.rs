@@ -21,15 +21,15 @@ static UNPACKERS: LazyLock<Pool> = LazyLock::new(|| Pool::new("unpacking of snap
 
 /// A snapshot's body in its stored form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Packed {
+pub(super) struct PackedSnapshot {
     /// True if `body` is gzip.
     pub(super) is_compressed: bool,
     pub(super) body: Bytes,
 }
 
 /// Compresses a body on a worker thread, because gzip level 1 takes about a millisecond for 100 KiB.
-pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
-    let plain = Packed {
+pub(super) async fn pack(body: Bytes, compress: bool) -> PackedSnapshot {
+    let plain = PackedSnapshot {
         is_compressed: false,
         body: body.clone(),
     };
@@ -37,7 +37,7 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
         return plain;
     }
     match PACKERS.run(move || gzip(&body)).await {
-        Ok(Ok(body)) => Packed {
+        Ok(Ok(body)) => PackedSnapshot {
             is_compressed: true,
             body,
         },
@@ -47,7 +47,7 @@ pub(super) async fn pack(body: Bytes, compress: bool) -> Packed {
 }
 
 /// Decompresses a stored body. Returns [`Error::Corrupt`] only if the body itself is damaged.
-pub(super) async fn unpack(packed: Packed) -> Result<Bytes, Error> {
+pub(super) async fn unpack(packed: PackedSnapshot) -> Result<Bytes, Error> {
     if !packed.is_compressed {
         return Ok(packed.body);
     }
@@ -73,7 +73,7 @@ mod tests {
     use futures::FutureExt as _;
     use sepal_core::domain::Fault;
 
-    use super::{Packed, pack, unpack};
+    use super::{PackedSnapshot, pack, unpack};
     use crate::Error;
 
     /// Asserts S2.10, O9.
@@ -96,7 +96,7 @@ mod tests {
             .unwrap();
         let (packed, damaged) = runtime.block_on(async {
             let packed = pack(Bytes::from_static(b"state"), true).await;
-            let damaged = Packed {
+            let damaged = PackedSnapshot {
                 is_compressed: true,
                 body: Bytes::from_static(b"state"),
             };

@@ -8,7 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::packing;
 use super::reading::{Reading, int};
-use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
+use super::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
 use crate::db::{Db, Hold, PostgresDb, within};
 use crate::{Access, Error};
 use sepal_core::domain::SessionKey;
@@ -142,30 +142,35 @@ impl PostgresLive {
 
 #[async_trait]
 impl LiveStore for PostgresLive {
-    async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        expected_version: u64,
+        record: NewRecord,
+    ) -> AppendOutcome {
         if let Err(error) = self.check().and_then(|()| check_size(record.body.len())) {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         // BIGINT cannot hold the next version, so no journal has this head.
         if i64::try_from(expected_version).map_or(true, |version| version == i64::MAX) {
-            return Appended::Conflict;
+            return AppendOutcome::Conflict;
         }
         let _timing = instruments().append("postgres");
         match self.try_append(key, expected_version, &record).await {
-            Ok(true) => Appended::Ok,
-            Ok(false) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(true) => AppendOutcome::Ok,
+            Ok(false) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 
-    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> AppendOutcome {
         if let Err(error) = self.check().and_then(|()| check_sizes(&records)) {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         match self.try_create(key, &records).await {
-            Ok(true) => Appended::Ok,
-            Ok(false) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(true) => AppendOutcome::Ok,
+            Ok(false) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 

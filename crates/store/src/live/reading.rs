@@ -1,6 +1,6 @@
 //! Reads journals from SQLite and PostgreSQL with the same statements.
 
-use super::packing::{self, Packed};
+use super::packing::{self, PackedSnapshot};
 use super::{Head, MAX_RECORDS_PER_READ, Record, Snapshot};
 use crate::Error;
 use crate::db::{Db, args};
@@ -134,7 +134,7 @@ impl Reading {
         let args = args![key.tenant.as_str(), key.session.as_str()];
         let row: Option<SnapshotRow> = self.0.fetch_optional(sql, args).await?;
         let Some(row) = row else { return Ok(None) };
-        let packed = Packed {
+        let packed = PackedSnapshot {
             is_compressed: row.is_compressed,
             body: row.body.into(),
         };

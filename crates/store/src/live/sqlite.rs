@@ -8,11 +8,11 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::job::{Job, Work, Written};
+use super::job::{Job, JobOutcome, Work};
 use super::packing;
 use super::reading::Reading;
 use super::writer::Writer;
-use super::{Appended, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
+use super::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot, check_size, check_sizes};
 use crate::Error;
 use crate::db::{Db, SqliteDb};
 use sepal_core::domain::SessionKey;
@@ -51,7 +51,7 @@ impl SqliteLive {
     }
 
     /// Sends work to the writer and waits until it is durable.
-    async fn write(&self, key: &SessionKey, work: Work) -> Result<Written, Error> {
+    async fn write(&self, key: &SessionKey, work: Work) -> Result<JobOutcome, Error> {
         let (answer, answered) = oneshot::channel();
         let job = Job {
             key: key.clone(),
@@ -71,9 +71,14 @@ impl SqliteLive {
 
 #[async_trait]
 impl LiveStore for SqliteLive {
-    async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        expected_version: u64,
+        record: NewRecord,
+    ) -> AppendOutcome {
         if let Err(error) = check_size(record.body.len()) {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         let work = Work::Append {
             expected_version,
@@ -81,20 +86,20 @@ impl LiveStore for SqliteLive {
         };
         let _timing = instruments().append("sqlite");
         match self.write(key, work).await {
-            Ok(Written::Done) => Appended::Ok,
-            Ok(Written::Conflict) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(JobOutcome::Done) => AppendOutcome::Ok,
+            Ok(JobOutcome::Conflict) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 
-    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> AppendOutcome {
         if let Err(error) = check_sizes(&records) {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         match self.write(key, Work::Create { records }).await {
-            Ok(Written::Done) => Appended::Ok,
-            Ok(Written::Conflict) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(JobOutcome::Done) => AppendOutcome::Ok,
+            Ok(JobOutcome::Conflict) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 

@@ -6,8 +6,8 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::appending::{append, create, in_front};
-use super::job::{Job, Work, Written};
-use super::packing::Packed;
+use super::job::{Job, JobOutcome, Work};
+use super::packing::PackedSnapshot;
 use super::reading::int;
 use crate::Error;
 use crate::db::SqliteDb;
@@ -75,7 +75,7 @@ impl Writer {
 
     /// Commits the jobs. After an error the connection is in an unknown state, so the next batch opens a new
     /// one.
-    async fn commit(&self, jobs: &[Job]) -> Result<Vec<Written>, Error> {
+    async fn commit(&self, jobs: &[Job]) -> Result<Vec<JobOutcome>, Error> {
         let mut writing = self.db.writing().await?;
         let outcomes = write_all(&mut writing.connection, jobs).await?;
         writing.keep();
@@ -83,7 +83,10 @@ impl Writer {
     }
 }
 
-async fn write_all(connection: &mut SqliteConnection, jobs: &[Job]) -> Result<Vec<Written>, Error> {
+async fn write_all(
+    connection: &mut SqliteConnection,
+    jobs: &[Job],
+) -> Result<Vec<JobOutcome>, Error> {
     let first = in_front(jobs);
     if first.len() == jobs.len() {
         // A single statement is its own transaction and costs one round trip to the SQLite thread.
@@ -113,7 +116,7 @@ async fn write_all(connection: &mut SqliteConnection, jobs: &[Job]) -> Result<Ve
     Ok(outcomes)
 }
 
-async fn remove(connection: &mut SqliteConnection, key: &SessionKey) -> Result<Written, Error> {
+async fn remove(connection: &mut SqliteConnection, key: &SessionKey) -> Result<JobOutcome, Error> {
     for sql in [
         "DELETE FROM journal WHERE tenant = $1 AND session = $2",
         "DELETE FROM snapshots WHERE tenant = $1 AND session = $2",
@@ -125,14 +128,14 @@ async fn remove(connection: &mut SqliteConnection, key: &SessionKey) -> Result<W
             .execute(&mut *connection)
             .await?;
     }
-    Ok(Written::Done)
+    Ok(JobOutcome::Done)
 }
 
 async fn save_snapshot(
     connection: &mut SqliteConnection,
     key: &SessionKey,
-    ((version, schema), packed): ((u64, u32), &Packed),
-) -> Result<Written, Error> {
+    ((version, schema), packed): ((u64, u32), &PackedSnapshot),
+) -> Result<JobOutcome, Error> {
     sqlx::query(
         "INSERT INTO snapshots (tenant, session, version, schema, is_compressed, body) \
          SELECT $1, $2, $3, $4, $5, $6 WHERE $3 <= \
@@ -149,5 +152,5 @@ async fn save_snapshot(
     .bind(&packed.body[..])
     .execute(connection)
     .await?;
-    Ok(Written::Done)
+    Ok(JobOutcome::Done)
 }

@@ -42,7 +42,7 @@ mod webhooks;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::{AttachedTo, Attachments};
-pub use budgets::{Budgets, ListedBudget, Payer, Reserved};
+pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
@@ -55,7 +55,8 @@ pub use mcp_grants::{GrantKey, GrantRow, McpGrants, SealedTokens};
 pub use mcp_servers::{McpServerRow, McpServers};
 pub use model_defaults::{ModelDefault, ModelDefaults};
 pub use notifications::{
-    DueNotification, NotificationEvent, NotificationKey, NotificationTarget, Notifications, Tried,
+    AttemptOutcome, DueNotification, NotificationEvent, NotificationKey, NotificationTarget,
+    Notifications,
 };
 pub use packages::{InstallationRow, PackageVolume, Packages};
 pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};

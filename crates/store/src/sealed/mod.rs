@@ -26,7 +26,7 @@ const TAG_BYTES: usize = 16;
 
 /// The reason a sealed value cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unopened {
+pub enum UnsealError {
     /// `auth.secret_key` or the key file in the data folder has changed.
     #[error("the secret key is not the one that sealed this")]
     OtherKey,
@@ -95,24 +95,24 @@ impl Sealer {
         Ok(self.try_open(context, sealed)?)
     }
 
-    fn try_open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, Unopened> {
+    fn try_open(&self, context: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, UnsealError> {
         let sealed = URL_SAFE_NO_PAD
             .decode(sealed)
-            .map_err(|_| Unopened::OtherForm)?;
+            .map_err(|_| UnsealError::OtherForm)?;
         let Some((&VERSION, rest)) = sealed.split_first() else {
-            return Err(Unopened::OtherForm);
+            return Err(UnsealError::OtherForm);
         };
-        let (id, rest) = rest.split_first_chunk().ok_or(Unopened::OtherForm)?;
+        let (id, rest) = rest.split_first_chunk().ok_or(UnsealError::OtherForm)?;
         let (nonce, text) = rest
             .split_first_chunk::<NONCE_BYTES>()
-            .ok_or(Unopened::OtherForm)?;
+            .ok_or(UnsealError::OtherForm)?;
         if *id != self.0.id {
-            return Err(Unopened::OtherKey);
+            return Err(UnsealError::OtherKey);
         }
         let mut text = Zeroizing::new(text.to_vec());
         self.cipher()
             .decrypt_in_place(&XNonce::from(*nonce), context.as_bytes(), &mut *text)
-            .map_err(|_| Unopened::Changed)?;
+            .map_err(|_| UnsealError::Changed)?;
         Ok(text)
     }
 

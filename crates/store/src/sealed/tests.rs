@@ -8,14 +8,14 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{DataDir, Error, MAX_BYTES, Sealer, Unopened};
+use super::{DataDir, Error, MAX_BYTES, Sealer, UnsealError};
 
 fn with_key(secret: &str) -> Sealer {
     Sealer::with_key(&secret.into())
 }
 
 #[track_caller]
-fn refused(keeper: &Sealer, context: &str, sealed: &str, why: Unopened) {
+fn refused(keeper: &Sealer, context: &str, sealed: &str, why: UnsealError) {
     match keeper.open(context, sealed) {
         Err(Error::Sealed(told)) => assert_eq!(told, why),
         other => panic!("{other:?}"),
@@ -30,7 +30,7 @@ fn what_is_sealed_opens_in_its_own_place_only() {
         let opened = keeper.open("provider/installation/a", &sealed).unwrap();
         assert_eq!(&opened[..], plain);
         let elsewhere = "provider/installation/b";
-        refused(&keeper, elsewhere, &sealed, Unopened::Changed);
+        refused(&keeper, elsewhere, &sealed, UnsealError::Changed);
     }
     let (one, two) = (keeper.seal("a", b"x"), keeper.seal("a", b"x"));
     assert_ne!(one.unwrap(), two.unwrap());
@@ -47,18 +47,18 @@ fn a_changed_value_does_not_open() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         let why = match at {
-            0 => Unopened::OtherForm,
-            1..=4 => Unopened::OtherKey,
-            _ => Unopened::Changed,
+            0 => UnsealError::OtherForm,
+            1..=4 => UnsealError::OtherKey,
+            _ => UnsealError::Changed,
         };
         refused(&keeper, "a", &URL_SAFE_NO_PAD.encode(changed), why);
     }
-    for (length, why) in [(40, Unopened::Changed), (20, Unopened::OtherForm)] {
+    for (length, why) in [(40, UnsealError::Changed), (20, UnsealError::OtherForm)] {
         let cut = URL_SAFE_NO_PAD.encode(&bytes[..length]);
         refused(&keeper, "a", &cut, why);
     }
     for nothing in ["", "sk-plain", "§"] {
-        refused(&keeper, "a", nothing, Unopened::OtherForm);
+        refused(&keeper, "a", nothing, UnsealError::OtherForm);
     }
 }
 

@@ -50,7 +50,7 @@ pub struct RelyingParty {
 }
 
 /// A challenge, for the browser and for the store.
-pub(super) struct Asked {
+pub(super) struct CeremonyChallenge {
     /// `publicKey` of `navigator.credentials`, as its JSON form.
     pub(super) options: Value,
     /// The server's state, for verifying the answer.
@@ -60,7 +60,7 @@ pub(super) struct Asked {
 }
 
 /// A new passkey.
-pub(super) struct Made {
+pub(super) struct NewPasskey {
     pub(super) id: String,
     pub(super) public_key: String,
     pub(super) counter: String,
@@ -83,7 +83,7 @@ pub(super) fn ask_registration(
     party: &RelyingParty,
     caller: &Caller,
     known: &[PasskeyRow],
-) -> Result<Asked, Wrong> {
+) -> Result<CeremonyChallenge, Wrong> {
     let rp_id = rp_id(party)?;
     let handle = handle(caller)?;
     let name = Username::try_from(caller.user.name.as_str()).map_err(Wrong::of)?;
@@ -108,7 +108,7 @@ pub(super) fn check_registration(
     party: &RelyingParty,
     ceremony: &str,
     answer: &Value,
-) -> Result<Made, Wrong> {
+) -> Result<NewPasskey, Wrong> {
     let server = RegistrationServerState::<HANDLE>::decode(&bytes(ceremony)?);
     let answer = serde_json::to_vec(answer).map_err(Wrong::of)?;
     let answer = Registration::from_json_relaxed(&answer).map_err(Wrong::of)?;
@@ -124,7 +124,7 @@ pub(super) fn check_registration(
         .map_err(Wrong::of)?;
     let public_key = made.static_state().encode().map_err(Wrong::of)?;
     let counter = made.dynamic_state().encode().map_err(Wrong::of)?;
-    Ok(Made {
+    Ok(NewPasskey {
         id: text(made.id().as_ref()),
         public_key: text(&public_key),
         counter: text(&counter),
@@ -133,7 +133,10 @@ pub(super) fn check_registration(
 }
 
 /// Makes a challenge for a gesture with one of these passkeys.
-pub(super) fn ask_assertion(party: &RelyingParty, usable: &[PasskeyRow]) -> Result<Asked, Wrong> {
+pub(super) fn ask_assertion(
+    party: &RelyingParty,
+    usable: &[PasskeyRow],
+) -> Result<CeremonyChallenge, Wrong> {
     let rp_id = rp_id(party)?;
     let mut allowed = AllowedCredentials::with_capacity(usable.len());
     for row in usable {
@@ -196,11 +199,11 @@ pub(super) fn passkey_of(answer: &Value) -> Option<&str> {
     answer.get("id")?.as_str()
 }
 
-fn asked(options: serde_json::Result<Value>, ceremony: &[u8]) -> Result<Asked, Wrong> {
+fn asked(options: serde_json::Result<Value>, ceremony: &[u8]) -> Result<CeremonyChallenge, Wrong> {
     let options = options.map_err(Wrong::of)?;
     let challenge = options.get("challenge").and_then(Value::as_str);
     let challenge = challenge.ok_or_else(|| Wrong("no challenge".to_owned()))?;
-    Ok(Asked {
+    Ok(CeremonyChallenge {
         challenge: challenge.to_owned(),
         ceremony: text(ceremony),
         options,

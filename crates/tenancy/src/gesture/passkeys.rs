@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     GestureError, Gestures, NO_PARTY, NOT_ACCEPTED, TOO_LATE, UNREADABLE, broken, ceremony,
 };
-use crate::{Authenticated, Error};
+use crate::{AuthenticatedCaller, Error};
 use sepal_core::domain::CredentialId;
 use sepal_store::records::{GestureStage, MOST_PASSKEYS, PasskeyRow, SecretHash};
 
@@ -15,11 +15,11 @@ const MAX_NAME_CHARS: usize = 64;
 /// Changes and lists the passkeys of the authenticated person.
 pub struct Passkeys<'a> {
     gestures: Gestures<'a>,
-    entered: &'a Authenticated,
+    entered: &'a AuthenticatedCaller,
 }
 
 impl<'a> Passkeys<'a> {
-    pub(crate) fn new(gestures: Gestures<'a>, entered: &'a Authenticated) -> Self {
+    pub(crate) fn new(gestures: Gestures<'a>, entered: &'a AuthenticatedCaller) -> Self {
         Self { gestures, entered }
     }
 }

@@ -29,7 +29,7 @@ const PROGRAMS: &str = "/sepal";
 /// The fields of a request that are used.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "PascalCase", default)]
-struct Asked {
+struct ContainerRequest {
     image: String,
     entrypoint: Option<Vec<String>>,
     cmd: Option<Vec<String>>,
@@ -87,7 +87,7 @@ pub(crate) fn container(
     body: &[u8],
     settings: &Settings,
 ) -> Result<Container, Refusal> {
-    let (whole, asked) = read::<Asked>(body)?;
+    let (whole, asked) = read::<ContainerRequest>(body)?;
     if !name::is_image(&asked.image) || !settings.allows_image(&asked.image) {
         let remedy = "the proxy does not allow this image (`--image`, `--allow-image`)";
         return Err(Refusal::field("Image", remedy));
@@ -98,7 +98,7 @@ pub(crate) fn container(
     } else {
         ordinary(&asked, settings)?
     };
-    let seen = Seen::of(&asked, name)?;
+    let seen = MountedVolumes::of(&asked, name)?;
     let made = json!({
         "Hostname": "sandbox",
         "User": inside.user,
@@ -138,7 +138,7 @@ struct Inside {
 }
 
 /// Allows any program: the restrictions contain it.
-fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
+fn ordinary(asked: &ContainerRequest, settings: &Settings) -> Result<Inside, Refusal> {
     let allowed = settings.network.as_deref();
     let network = match asked.host_config.network_mode.as_deref() {
         None => "none",
@@ -164,7 +164,7 @@ fn ordinary(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
 /// Allows only the measuring of a workspace, which runs as root with the right to read every folder. With
 /// that right, an arbitrary program could open files of the machine by their inode number; so only the
 /// sandboxes' own image may have it, and runs nothing but this `find`.
-fn measuring(asked: &Asked, settings: &Settings) -> Result<Inside, Refusal> {
+fn measuring(asked: &ContainerRequest, settings: &Settings) -> Result<Inside, Refusal> {
     if asked.image != settings.image {
         let remedy = "only the sandboxes' own image (`--image`) may count a workspace";
         return Err(Refusal::field("Image", remedy));
@@ -241,14 +241,14 @@ fn walls(asked: &AskedWalls, inside: &Inside, settings: &Settings) -> Result<Val
 }
 
 /// The volumes that a container mounts, each at its one place.
-struct Seen {
+struct MountedVolumes {
     workspace: Option<String>,
     packages: Option<String>,
     programs: Option<String>,
 }
 
-impl Seen {
-    fn of(asked: &Asked, name: &ContainerName) -> Result<Self, Refusal> {
+impl MountedVolumes {
+    fn of(asked: &ContainerRequest, name: &ContainerName) -> Result<Self, Refusal> {
         let mounts = asked.host_config.mounts.as_deref().unwrap_or_default();
         let of_another = |target: &str| {
             let mut mounts = mounts.iter().filter(|_| !name.measures);
@@ -265,7 +265,7 @@ impl Seen {
 
     fn mounts(
         &self,
-        asked: &Asked,
+        asked: &ContainerRequest,
         inside: &Inside,
         (labels, settings): (&Labels, &Settings),
     ) -> Vec<Value> {

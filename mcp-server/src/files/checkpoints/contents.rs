@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 
 use crate::files::Workspace;
-use crate::files::people::{Refused, open_folder, split, version};
+use crate::files::people::{FileRefusal, open_folder, split, version};
 
 /// Bytes of one file, and about those of an answer: as base64 it is a line of JSON in a sandbox with little
 /// memory, of which the gateway reads 4 MiB.
@@ -17,11 +17,11 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The request.
 #[derive(Debug, Deserialize)]
 pub(crate) struct ReadContents {
-    files: Vec<Wanted>,
+    files: Vec<WantedContent>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Wanted {
+struct WantedContent {
     path: String,
     /// What it has to be.
     version: String,
@@ -48,9 +48,9 @@ pub(crate) fn read_contents(workspace: &Workspace, asked: &ReadContents) -> Cont
 }
 
 /// The whole of one file, if it is that version before and after.
-fn read(workspace: &Workspace, wanted: &Wanted) -> Result<Option<Vec<u8>>, Refused> {
+fn read(workspace: &Workspace, wanted: &WantedContent) -> Result<Option<Vec<u8>>, FileRefusal> {
     let path = wanted.path.as_str();
-    let failed = |error: std::io::Error| Refused::of(path, &error);
+    let failed = |error: std::io::Error| FileRefusal::of(path, &error);
     let (folders, name) = split(path)?;
     let folder = open_folder(&workspace.root, &folders, false).map_err(failed)?;
     let is_it = |found: &Metadata| found.is_file() && version(found) == wanted.version;

@@ -8,7 +8,7 @@ use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
 use rustix::fs::{Mode, chmodat, symlinkat};
 use serde::{Deserialize, Serialize};
 
-use crate::files::people::{Kind, Refused, open_folder, split};
+use crate::files::people::{FileRefusal, Kind, open_folder, split};
 use crate::files::{Workspace, name};
 
 /// The name of a file that is not whole yet.
@@ -43,28 +43,28 @@ enum Step {
 
 /// The answer.
 #[derive(Debug, Serialize)]
-pub(crate) struct Restored {
-    failed: Vec<Failed>,
+pub(crate) struct RestoreAnswer {
+    failed: Vec<FailedStep>,
 }
 
 /// A step that was not done.
 #[derive(Debug, Serialize)]
-struct Failed {
+struct FailedStep {
     path: String,
     text: String,
 }
 
-pub(crate) fn restore_files(workspace: &Workspace, asked: &RestoreFiles) -> Restored {
+pub(crate) fn restore_files(workspace: &Workspace, asked: &RestoreFiles) -> RestoreAnswer {
     let mut failed = Vec::new();
     for step in &asked.steps {
         if let Err(refused) = step.run(workspace) {
-            failed.push(Failed {
+            failed.push(FailedStep {
                 path: step.path().to_owned(),
                 text: refused.text,
             });
         }
     }
-    Restored { failed }
+    RestoreAnswer { failed }
 }
 
 impl Step {
@@ -78,10 +78,10 @@ impl Step {
         }
     }
 
-    fn run(&self, workspace: &Workspace) -> Result<(), Refused> {
+    fn run(&self, workspace: &Workspace) -> Result<(), FileRefusal> {
         let path = self.path();
         let (folders, name) = split(path)?;
-        let failed = |error: io::Error| Refused::of(path, &error);
+        let failed = |error: io::Error| FileRefusal::of(path, &error);
         let folder = open_folder(&workspace.root, &folders, false);
         let folder = match (folder, self) {
             (Err(error), Self::Remove { .. }) if error.kind() == io::ErrorKind::NotFound => {
@@ -95,7 +95,7 @@ impl Step {
             Self::File { mode, data, .. } => {
                 let data = STANDARD.decode(data);
                 let data =
-                    data.map_err(|_| Refused::new(Kind::Invalid, "the data is no base64"))?;
+                    data.map_err(|_| FileRefusal::new(Kind::Invalid, "the data is no base64"))?;
                 write(&folder, &name, (*mode, &data))
             }
             Self::Link { target, .. } => {

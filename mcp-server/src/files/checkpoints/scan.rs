@@ -12,7 +12,7 @@ use std::{
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 use serde::{Deserialize, Serialize};
 
-use crate::files::people::{Kind, Refused, kind_of, open_folder, version};
+use crate::files::people::{FileRefusal, Kind, kind_of, open_folder, version};
 use crate::files::{Workspace, name};
 
 /// Entries that a workspace may have: both sides hold the list in memory.
@@ -41,7 +41,7 @@ pub(crate) struct ScanWorkspace {
 /// A page of what a scan found.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Scanned {
+pub(crate) struct ScanPage {
     /// Names the scan.
     id: String,
     /// Whether all entries are told, and not the differences.
@@ -93,7 +93,7 @@ pub(crate) fn scan_workspace(
     workspace: &Workspace,
     scans: &Scans,
     asked: &ScanWorkspace,
-) -> Result<Scanned, Refused> {
+) -> Result<ScanPage, FileRefusal> {
     let mut last = scans.0.lock().unwrap_or_else(PoisonError::into_inner);
     let base = asked.base.as_deref();
     let Some(from) = asked.from else {
@@ -103,7 +103,7 @@ pub(crate) fn scan_workspace(
     };
     if base != Some(last.id.as_str()) {
         let text = "the scan was given up; begin it anew";
-        return Err(Refused::new(Kind::Changed, text));
+        return Err(FileRefusal::new(Kind::Changed, text));
     }
     Ok(last.page(from))
 }
@@ -127,8 +127,8 @@ impl Last {
         self.id = format!("{:x}", since.unwrap_or_default().as_nanos());
     }
 
-    fn page(&self, from: usize) -> Scanned {
-        let mut page = Scanned {
+    fn page(&self, from: usize) -> ScanPage {
+        let mut page = ScanPage {
             id: self.id.clone(),
             is_whole: self.is_whole,
             entries: Vec::new(),
@@ -157,7 +157,7 @@ impl Last {
 
 /// Every entry of the workspace. What vanishes meanwhile is left out, and so is what is neither file, folder
 /// nor link.
-fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, Refused> {
+fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, FileRefusal> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let fresh_from = now.unwrap_or_default().saturating_sub(TICK);
     let mut found = BTreeMap::new();
@@ -182,7 +182,7 @@ fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, Refused> {
             if metadata.is_dir() {
                 if parts.len() + 1 >= MAX_LEVELS {
                     let text = format!("its folders are nested deeper than {MAX_LEVELS} levels");
-                    return Err(Refused::new(Kind::Full, text));
+                    return Err(FileRefusal::new(Kind::Full, text));
                 }
                 let mut inner = parts.clone();
                 inner.push(file_name);
@@ -191,7 +191,7 @@ fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, Refused> {
             found.insert(path, entry);
             if found.len() > MAX_ENTRIES {
                 let text = format!("it has more than {MAX_ENTRIES} files and folders");
-                return Err(Refused::new(Kind::Full, text));
+                return Err(FileRefusal::new(Kind::Full, text));
             }
         }
     }

@@ -9,7 +9,7 @@ use std::{
 use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Refused, kind_of, modified_ms, open_folder, parts, version};
+use super::{FileRefusal, Kind, kind_of, modified_ms, open_folder, parts, version};
 use crate::files::{Workspace, name};
 
 /// Entries of a page.
@@ -56,9 +56,9 @@ struct Entry {
 /// How entries are sorted: whether it is no folder, and its name.
 type Key = (bool, OsString);
 
-pub(crate) fn list_folder(workspace: &Workspace, asked: &ListFolder) -> Result<Page, Refused> {
+pub(crate) fn list_folder(workspace: &Workspace, asked: &ListFolder) -> Result<Page, FileRefusal> {
     let path = asked.path.as_str();
-    let failed = |error: io::Error| Refused::of(path, &error);
+    let failed = |error: io::Error| FileRefusal::of(path, &error);
     let folder = open_folder(&workspace.root, &parts(path)?, false).map_err(failed)?;
     let after = asked.after.as_deref().map(read_key).transpose()?;
     let limit = asked.limit.clamp(1, MAX_ENTRIES);
@@ -119,8 +119,8 @@ fn write_key((is_other, file_name): &Key) -> String {
     format!("{kind}{}", name::show(file_name))
 }
 
-fn read_key(text: &str) -> Result<Key, Refused> {
-    let wrong = || Refused::new(Kind::Invalid, "`after` is not the `next` of a page");
+fn read_key(text: &str) -> Result<Key, FileRefusal> {
+    let wrong = || FileRefusal::new(Kind::Invalid, "`after` is not the `next` of a page");
     let mut letters = text.chars();
     let is_other = match letters.next() {
         Some('f') => true,

@@ -60,13 +60,13 @@ pub(crate) enum Kind {
 
 /// Something that was not done.
 #[derive(Debug, Serialize)]
-pub(crate) struct Refused {
+pub(crate) struct FileRefusal {
     kind: Kind,
     /// For people.
     pub(in crate::files) text: String,
 }
 
-impl Refused {
+impl FileRefusal {
     pub(in crate::files) fn new(kind: Kind, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { kind, text }
@@ -96,7 +96,7 @@ impl Refused {
 }
 
 /// An answer, as the gateway reads it. A refusal is one too.
-pub(crate) fn answer<T: Serialize>(done: Result<T, Refused>) -> Value {
+pub(crate) fn answer<T: Serialize>(done: Result<T, FileRefusal>) -> Value {
     match done {
         Ok(done) => json!(done),
         Err(refused) => json!({ "refused": refused }),
@@ -104,8 +104,8 @@ pub(crate) fn answer<T: Serialize>(done: Result<T, Refused>) -> Value {
 }
 
 /// The parts of a path that people named, from the workspace down; none for the workspace itself.
-fn parts(path: &str) -> Result<Vec<OsString>, Refused> {
-    let invalid = |text: &str| Refused::new(Kind::Invalid, text);
+fn parts(path: &str) -> Result<Vec<OsString>, FileRefusal> {
+    let invalid = |text: &str| FileRefusal::new(Kind::Invalid, text);
     if path.len() > MAX_PATH_BYTES {
         return Err(invalid("the path is too long"));
     }
@@ -128,10 +128,10 @@ fn parts(path: &str) -> Result<Vec<OsString>, Refused> {
 }
 
 /// The name at the end of a path, and the folders before it.
-pub(in crate::files) fn split(path: &str) -> Result<(Vec<OsString>, OsString), Refused> {
+pub(in crate::files) fn split(path: &str) -> Result<(Vec<OsString>, OsString), FileRefusal> {
     let mut folders = parts(path)?;
     let name = folders.pop();
-    let none = || Refused::new(Kind::Invalid, "the path names the workspace itself");
+    let none = || FileRefusal::new(Kind::Invalid, "the path names the workspace itself");
     Ok((folders, name.ok_or_else(none)?))
 }
 
@@ -192,22 +192,25 @@ pub(in crate::files) fn kind_of(found: &Metadata) -> &'static str {
 }
 
 /// Only files are read and replaced.
-fn check_file(found: &Metadata, path: &str) -> Result<(), Refused> {
+fn check_file(found: &Metadata, path: &str) -> Result<(), FileRefusal> {
     let what = match kind_of(found) {
         "file" => return Ok(()),
         "folder" => "a folder",
         "link" => "a symbolic link, which is not followed; open the file that it leads to",
         _ => "a pipe, socket or device",
     };
-    Err(Refused::new(Kind::NotFile, format!("`{path}` is {what}")))
+    Err(FileRefusal::new(
+        Kind::NotFile,
+        format!("`{path}` is {what}"),
+    ))
 }
 
 /// It is still what people were shown.
-fn check_version(found: &Metadata, wanted: &str, path: &str) -> Result<(), Refused> {
+fn check_version(found: &Metadata, wanted: &str, path: &str) -> Result<(), FileRefusal> {
     if version(found) == wanted {
         return Ok(());
     }
-    Err(Refused::new(
+    Err(FileRefusal::new(
         Kind::Changed,
         format!("`{path}` was changed meanwhile; look at it as it is now"),
     ))

@@ -14,7 +14,7 @@ use cap_std::fs::{Dir, Metadata, OpenOptions};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Kind, Refused, check_file, check_version, open_folder, read::look, room, split, version,
+    FileRefusal, Kind, check_file, check_version, open_folder, read::look, room, split, version,
 };
 use crate::files::Workspace;
 
@@ -89,10 +89,10 @@ pub(crate) fn put_file(
     workspace: &Workspace,
     uploads: &Uploads,
     part: &PutFile,
-) -> Result<Put, Refused> {
+) -> Result<Put, FileRefusal> {
     let path = part.path.as_str();
-    let failed = |error: io::Error| Refused::of(path, &error);
-    let invalid = |text: &str| Refused::new(Kind::Invalid, text);
+    let failed = |error: io::Error| FileRefusal::of(path, &error);
+    let invalid = |text: &str| FileRefusal::new(Kind::Invalid, text);
     let data = STANDARD.decode(&part.data);
     let data = data.map_err(|_| invalid("the data is no base64"))?;
     let mut all = uploads.all();
@@ -119,9 +119,13 @@ pub(crate) fn put_file(
     Ok(Put::Going {})
 }
 
-fn begin(workspace: &Workspace, all: &mut Vec<Upload>, part: &PutFile) -> Result<Upload, Refused> {
+fn begin(
+    workspace: &Workspace,
+    all: &mut Vec<Upload>,
+    part: &PutFile,
+) -> Result<Upload, FileRefusal> {
     let path = part.path.as_str();
-    let failed = |error: io::Error| Refused::of(path, &error);
+    let failed = |error: io::Error| FileRefusal::of(path, &error);
     all.retain(|upload| upload.id != part.id);
     if all.len() >= MOST_UPLOADS {
         all.retain(|upload| upload.last.elapsed() < IDLE);
@@ -131,7 +135,7 @@ fn begin(workspace: &Workspace, all: &mut Vec<Upload>, part: &PutFile) -> Result
         .find(|place| !taken(place))
         .ok_or_else(|| {
             let text = "too many files are being uploaded to this session; wait for one of them";
-            Refused::new(Kind::Busy, text)
+            FileRefusal::new(Kind::Busy, text)
         })?;
     let (folders, name) = split(path)?;
     if room::used(&workspace.root).saturating_add(part.bytes) > part.room {
@@ -164,11 +168,11 @@ fn unfinished(place: usize) -> String {
 }
 
 /// Whether what is there may be replaced.
-fn check_replaces(found: Option<&Metadata>, part: &PutFile) -> Result<(), Refused> {
+fn check_replaces(found: Option<&Metadata>, part: &PutFile) -> Result<(), FileRefusal> {
     let path = part.path.as_str();
     match (found, part.replaces.as_deref()) {
         (None, None | Some(ANYTHING)) => Ok(()),
-        (None, Some(_)) => Err(Refused::new(
+        (None, Some(_)) => Err(FileRefusal::new(
             Kind::Changed,
             format!("`{path}` was deleted meanwhile"),
         )),
@@ -181,13 +185,13 @@ fn check_replaces(found: Option<&Metadata>, part: &PutFile) -> Result<(), Refuse
     }
 }
 
-fn exists(path: &str) -> Refused {
-    Refused::new(Kind::Exists, format!("`{path}` is there already"))
+fn exists(path: &str) -> FileRefusal {
+    FileRefusal::new(Kind::Exists, format!("`{path}` is there already"))
 }
 
-fn no_room(path: &str, room: u64) -> Refused {
+fn no_room(path: &str, room: u64) -> FileRefusal {
     let mebibytes = room >> 20;
-    Refused::new(
+    FileRefusal::new(
         Kind::Full,
         format!(
             "`{path}` does not fit: the workspace may have {mebibytes} MiB; delete files first"
@@ -197,9 +201,9 @@ fn no_room(path: &str, room: u64) -> Refused {
 
 impl Upload {
     /// Gives the file its name. Whatever has the name is replaced itself, never what it leads to.
-    fn finish(self, part: &PutFile) -> Result<Put, Refused> {
+    fn finish(self, part: &PutFile) -> Result<Put, FileRefusal> {
         let path = part.path.as_str();
-        let failed = |error: io::Error| Refused::of(path, &error);
+        let failed = |error: io::Error| FileRefusal::of(path, &error);
         self.file.sync_all().map_err(failed)?;
         let found = look(&self.folder, &self.name).map_err(failed)?;
         check_replaces(found.as_ref(), part)?;

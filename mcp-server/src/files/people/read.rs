@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, Metadata};
 use rustix::fs::{Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 
-use super::{Refused, check_file, check_version, modified_ms, open_folder, split, version};
+use super::{FileRefusal, check_file, check_version, modified_ms, open_folder, split, version};
 use crate::files::Workspace;
 
 /// Bytes of a part: as base64 it is a line of JSON in a sandbox with little memory.
@@ -40,9 +40,9 @@ pub(crate) struct Part {
     data: String,
 }
 
-pub(crate) fn read_file(workspace: &Workspace, asked: &ReadFile) -> Result<Part, Refused> {
+pub(crate) fn read_file(workspace: &Workspace, asked: &ReadFile) -> Result<Part, FileRefusal> {
     let path = asked.path.as_str();
-    let failed = |error: io::Error| Refused::of(path, &error);
+    let failed = |error: io::Error| FileRefusal::of(path, &error);
     let (folders, name) = split(path)?;
     let folder = open_folder(&workspace.root, &folders, false).map_err(failed)?;
     // Before it is opened: a device is never touched.

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Refused, check_version, open_folder, split};
+use super::{FileRefusal, Kind, check_version, open_folder, split};
 use crate::files::Workspace;
 
 /// The request.
@@ -22,13 +22,16 @@ pub(crate) struct RemoveFile {
 
 /// It is gone.
 #[derive(Debug, Serialize)]
-pub(crate) struct Removed {
+pub(crate) struct RemovedEntry {
     kind: &'static str,
 }
 
-pub(crate) fn remove_file(workspace: &Workspace, asked: &RemoveFile) -> Result<Removed, Refused> {
+pub(crate) fn remove_file(
+    workspace: &Workspace,
+    asked: &RemoveFile,
+) -> Result<RemovedEntry, FileRefusal> {
     let path = asked.path.as_str();
-    let failed = |error: io::Error| Refused::of(path, &error);
+    let failed = |error: io::Error| FileRefusal::of(path, &error);
     let (folders, name) = split(path)?;
     let folder = open_folder(&workspace.root, &folders, false).map_err(failed)?;
     let found = folder.symlink_metadata(&name).map_err(failed)?;
@@ -43,13 +46,13 @@ pub(crate) fn remove_file(workspace: &Workspace, asked: &RemoveFile) -> Result<R
         folder.remove_dir(&name).map_err(|error| {
             if error.kind() == io::ErrorKind::DirectoryNotEmpty {
                 let text = format!("the folder `{path}` is not empty");
-                Refused::new(Kind::Exists, text)
+                FileRefusal::new(Kind::Exists, text)
             } else {
                 failed(error)
             }
         })?;
     }
-    Ok(Removed {
+    Ok(RemovedEntry {
         kind: super::kind_of(&found),
     })
 }

@@ -36,7 +36,7 @@ pub(crate) struct SkillsParams {
 
 /// One of the skills that are there.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Found {
+pub(crate) struct FoundSkill {
     /// Which of the folders it lies in.
     root: String,
     /// The name of its own folder.
@@ -49,7 +49,7 @@ pub(crate) struct Found {
 
 /// The skills, in the order of the question and then of their names. A link counts as what it leads to, as
 /// long as that lies in the workspace.
-pub(crate) fn skills(workspace: &Workspace, params: &SkillsParams) -> Vec<Found> {
+pub(crate) fn skills(workspace: &Workspace, params: &SkillsParams) -> Vec<FoundSkill> {
     let mut found = Vec::new();
     let most = params.max_skills.min(MAX_SKILLS);
     let bytes = params.max_bytes.min(MAX_BYTES);
@@ -90,7 +90,7 @@ fn names(workspace: &Workspace, root: &str, only: Option<&str>) -> Vec<String> {
 }
 
 /// `None` where there is no such skill, or none that is text.
-fn one(workspace: &Workspace, (root, name): (&str, String), most: u64) -> Option<Found> {
+fn one(workspace: &Workspace, (root, name): (&str, String), most: u64) -> Option<FoundSkill> {
     let path = format!("{root}/{name}/{SKILL_FILE}");
     let resolved = workspace.resolve(&path).ok()?.path;
     // A pipe or a device is refused before a byte of it is read.
@@ -105,7 +105,7 @@ fn one(workspace: &Workspace, (root, name): (&str, String), most: u64) -> Option
     if content.is_empty() || read::binary_format(start).is_some() {
         return None;
     }
-    Some(Found {
+    Some(FoundSkill {
         root: root.to_owned(),
         name,
         content: String::from_utf8_lossy(&content).into_owned(),

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::files::Workspace;
-use crate::files::place::{Incoming, Unfinished, folder};
+use crate::files::place::{Incoming, UnfinishedFile, folder};
 
 /// The folder of all of them, in the workspace, part by part.
 const FOLDER: [&str; 2] = [".sepal", "skills"];
@@ -56,7 +56,7 @@ pub(crate) fn place_skill(
         // Something else has the name of a folder.
         return Ok(Some(false));
     };
-    let begin = || Unfinished::begin(inner).map_err(failed);
+    let begin = || UnfinishedFile::begin(inner).map_err(failed);
     let whole = incoming.take((part.offset, part.bytes), &data, begin);
     let Some(whole) = whole.map_err(|wrong| wrong.of(&path))? else {
         return Ok(None);

@@ -128,7 +128,7 @@ impl Reading {
 }
 
 /// An entry of the table, such as `-v`, `-n=` or `--color[=]`.
-struct Listed<'a> {
+struct ListedOption<'a> {
     name: &'a str,
     value: Value,
 }
@@ -142,7 +142,7 @@ enum Value {
     Any,
 }
 
-impl<'a> Listed<'a> {
+impl<'a> ListedOption<'a> {
     fn read(entry: &'a str) -> Self {
         if let Some(name) = entry.strip_suffix("[=]") {
             let value = Value::Attached;
@@ -174,10 +174,10 @@ pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
         return None;
     }
     match find(name, words, named) {
-        Found::Form(form, start) => form.harm(words, start, named),
-        Found::NotInTable(start) => of_unknown(words, named.max(start)),
-        Found::Harm(harm) => Some(harm),
-        Found::Nothing => None,
+        FoundOption::Form(form, start) => form.harm(words, start, named),
+        FoundOption::NotInTable(start) => of_unknown(words, named.max(start)),
+        FoundOption::Harm(harm) => Some(harm),
+        FoundOption::Nothing => None,
     }
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn harm(part: &Part, named: usize) -> Option<Harm> {
 pub(crate) fn offered_prefix(part: &Part) -> Option<Vec<&str>> {
     let words: Vec<&str> = part.words.iter().map_while(Word::literal).collect();
     let name = words.first().copied()?;
-    let Found::Form(form, start) = find(name, &part.words, usize::MAX) else {
+    let FoundOption::Form(form, start) = find(name, &part.words, usize::MAX) else {
         return None;
     };
     let is_at_once = start == form.command.split(' ').count();
@@ -217,9 +217,9 @@ pub(super) fn is_of_folder(part: &Part) -> bool {
         return false;
     }
     match find(name, &part.words, usize::MAX) {
-        Found::Form(form, _) => form.is_of_folder,
-        Found::NotInTable(_) | Found::Harm(_) => true,
-        Found::Nothing => FORMS
+        FoundOption::Form(form, _) => form.is_of_folder,
+        FoundOption::NotInTable(_) | FoundOption::Harm(_) => true,
+        FoundOption::Nothing => FORMS
             .iter()
             .any(|form| form.program() == name && form.is_of_folder),
     }
@@ -239,7 +239,7 @@ fn known_name(program: &str) -> Option<&str> {
     (!name.contains('/')).then_some(name)
 }
 
-enum Found {
+enum FoundOption {
     /// The entry, and the index of the first word after its name.
     Form(&'static Form, usize),
     /// No entry; the index of the first word that may be an option.
@@ -249,23 +249,23 @@ enum Found {
     Nothing,
 }
 
-fn find(name: &str, words: &[Word], named: usize) -> Found {
+fn find(name: &str, words: &[Word], named: usize) -> FoundOption {
     let mut forms = FORMS.iter().filter(|form| form.program() == name);
     let is_alone = |form: &&Form| !form.is_global && form.command == name;
     if let Some(form) = forms.clone().find(is_alone) {
-        return Found::Form(form, 1);
+        return FoundOption::Form(form, 1);
     }
     if forms.clone().next().is_none() {
-        return Found::NotInTable(1);
+        return FoundOption::NotInTable(1);
     }
     let globals = forms.clone().find(|form| form.is_global);
     let mut at = 1;
     loop {
         let Some(word) = words.get(at) else {
-            return Found::Nothing;
+            return FoundOption::Nothing;
         };
         let Some(text) = word.literal() else {
-            return Found::Harm(Harm::Open);
+            return FoundOption::Harm(Harm::Open);
         };
         if !is_option(text) {
             let is_named = |form: &&Form| {
@@ -273,14 +273,14 @@ fn find(name: &str, words: &[Word], named: usize) -> Found {
                 parts.next() == Some(name) && parts.next() == Some(text)
             };
             return match forms.find(is_named) {
-                Some(form) => Found::Form(form, at + 1),
-                None if at < named => Found::NotInTable(at + 1),
-                None => Found::Harm(Harm::Unknown(shown(text))),
+                Some(form) => FoundOption::Form(form, at + 1),
+                None if at < named => FoundOption::NotInTable(at + 1),
+                None => FoundOption::Harm(Harm::Unknown(shown(text))),
             };
         }
         let reading = globals.map_or(Reading::UNKNOWN, |form| form.option(text));
         if let Some(harm) = reading.harm(text).filter(|_| at >= named) {
-            return Found::Harm(harm);
+            return FoundOption::Harm(harm);
         }
         at += 1 + usize::from(reading.wants_value);
     }
@@ -350,7 +350,7 @@ impl Form {
         self.command.ends_with(" run") && self.program() != "vitest"
     }
 
-    fn entries(&self) -> impl Iterator<Item = (Class, Listed<'static>)> {
+    fn entries(&self) -> impl Iterator<Item = (Class, ListedOption<'static>)> {
         let reads = self.reads.iter().flat_map(|list| list.split_whitespace());
         let reads = reads.map(|entry| (Class::Reads, entry));
         let writes = self.writes.split_whitespace();
@@ -358,7 +358,7 @@ impl Form {
         reads
             .chain(writes.map(|entry| (Class::Writes, entry)))
             .chain(runs.map(|entry| (Class::Runs, entry)))
-            .map(|(class, entry)| (class, Listed::read(entry)))
+            .map(|(class, entry)| (class, ListedOption::read(entry)))
     }
 
     fn harm(&self, words: &[Word], start: usize, named: usize) -> Option<Harm> {
@@ -394,7 +394,7 @@ impl Form {
                 Behind::Unknown => Some(Reading::UNKNOWN),
                 Behind::Options(list) => {
                     let entries = list.split_whitespace();
-                    let entries = entries.map(|entry| (Class::Reads, Listed::read(entry)));
+                    let entries = entries.map(|entry| (Class::Reads, ListedOption::read(entry)));
                     Some(read_option(text, Style::Letters, entries))
                 }
             };
@@ -455,8 +455,9 @@ impl Form {
 
     fn option(&self, text: &str) -> Reading {
         let is_number = text.bytes().skip(1).all(|byte| byte.is_ascii_digit());
-        let takes_number =
-            |(class, entry): (Class, Listed<'_>)| class == Class::Reads && entry.name == "-NUM";
+        let takes_number = |(class, entry): (Class, ListedOption<'_>)| {
+            class == Class::Reads && entry.name == "-NUM"
+        };
         if is_number && self.entries().any(takes_number) {
             return Reading {
                 class: Class::Reads,
@@ -470,9 +471,9 @@ impl Form {
 fn read_option<'a>(
     text: &str,
     style: Style,
-    entries: impl Iterator<Item = (Class, Listed<'a>)>,
+    entries: impl Iterator<Item = (Class, ListedOption<'a>)>,
 ) -> Reading {
-    let entries: Vec<(Class, Listed<'a>)> = entries.collect();
+    let entries: Vec<(Class, ListedOption<'a>)> = entries.collect();
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value)),
         None => (text, None),
@@ -494,7 +495,7 @@ fn read_option<'a>(
     }
     if text.starts_with("--") || style == Style::Words {
         // The harmful option that it may abbreviate, if there is one.
-        let may_be = |(class, entry): &&(Class, Listed<'_>)| {
+        let may_be = |(class, entry): &&(Class, ListedOption<'_>)| {
             *class != Class::Reads && name.len() > 3 && entry.name.starts_with(name)
         };
         let class = entries.iter().find(may_be).map(|(class, _)| *class);
@@ -507,7 +508,7 @@ fn read_option<'a>(
 }
 
 /// Parses combined letters: `-la` is `-l -a`, and `-n5` is `-n` with its value.
-fn read_letters(text: &str, style: Style, entries: &[(Class, Listed<'_>)]) -> Reading {
+fn read_letters(text: &str, style: Style, entries: &[(Class, ListedOption<'_>)]) -> Reading {
     let mut wants_value = false;
     let mut letters = text.strip_prefix('-').unwrap_or(text).chars();
     while let Some(letter) = letters.next() {

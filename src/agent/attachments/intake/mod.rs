@@ -24,7 +24,7 @@ const JPEG_QUALITY: u8 = 88;
 
 /// The reason a file cannot be attached.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unfit {
+pub(super) enum AttachmentError {
     #[error("the file is empty")]
     Empty,
     #[error(
@@ -42,12 +42,12 @@ pub(super) enum Unfit {
 }
 
 /// An attachment and the content to store.
-pub(super) type Prepared = (Attachment, Vec<u8>);
+pub(super) type PreparedAttachment = (Attachment, Vec<u8>);
 
 /// Prepares a file. Its type is detected from the bytes; the name and the sender's type are ignored.
-pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
+pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<PreparedAttachment, AttachmentError> {
     if bytes.is_empty() {
-        return Err(Unfit::Empty);
+        return Err(AttachmentError::Empty);
     }
     if let Some(format) = picture_format(&bytes) {
         return picture(name, &bytes, format);
@@ -56,17 +56,20 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
         return Ok(kept(name, (MediaType::Pdf, None), bytes));
     }
     if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
-        return Err(Unfit::Kind);
+        return Err(AttachmentError::Kind);
     }
     if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Unfit::TooLong);
+        return Err(AttachmentError::TooLong);
     }
     Ok(kept(name, (MediaType::Text, None), bytes))
 }
 
 /// Does the same for a file from an MCP server, which may also be a sound or any other bytes, for people and
 /// as files. The bytes decide here as well; a text that is too long for models is stored as a binary file.
-pub(super) fn prepare_of_server(name: &str, bytes: Vec<u8>) -> Result<Prepared, Unfit> {
+pub(super) fn prepare_of_server(
+    name: &str,
+    bytes: Vec<u8>,
+) -> Result<PreparedAttachment, AttachmentError> {
     if let Some(kind) = audio_kind(&bytes) {
         return Ok(kept(name, (kind, None), bytes));
     }
@@ -118,7 +121,7 @@ fn kept(
     name: &str,
     (media_type, size): (MediaType, Option<(u32, u32)>),
     content: Vec<u8>,
-) -> Prepared {
+) -> PreparedAttachment {
     let attachment = Attachment {
         id: BlobId::of(&content),
         name: clean_name(name, media_type),
@@ -143,7 +146,11 @@ fn clean_name(name: &str, media_type: MediaType) -> String {
     media_type.usual_name().to_owned()
 }
 
-fn picture(name: &str, bytes: &[u8], format: ImageFormat) -> Result<Prepared, Unfit> {
+fn picture(
+    name: &str,
+    bytes: &[u8],
+    format: ImageFormat,
+) -> Result<PreparedAttachment, AttachmentError> {
     let mut image = decode(bytes, format)?;
     if image.width().max(image.height()) > MAX_EDGE {
         image = image.thumbnail(MAX_EDGE, MAX_EDGE);
@@ -170,23 +177,23 @@ pub(super) fn pixels(bytes: &[u8]) -> u64 {
     })
 }
 
-fn opened(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder, Unfit> {
+fn opened(bytes: &[u8], format: ImageFormat) -> Result<impl ImageDecoder, AttachmentError> {
     let mut limits = Limits::default();
     limits.max_alloc = Some(MAX_DECODED);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
-    reader.into_decoder().map_err(Unfit::Unreadable)
+    reader.into_decoder().map_err(AttachmentError::Unreadable)
 }
 
-fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, Unfit> {
+fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, AttachmentError> {
     let mut decoder = opened(bytes, format)?;
     let (width, height) = decoder.dimensions();
     let pixels = u64::from(width) * u64::from(height);
     if pixels > MAX_PIXELS {
-        return Err(Unfit::TooManyPixels(pixels.div_ceil(1_000_000)));
+        return Err(AttachmentError::TooManyPixels(pixels.div_ceil(1_000_000)));
     }
-    let upright = decoder.orientation().map_err(Unfit::Unreadable)?;
-    let mut image = DynamicImage::from_decoder(decoder).map_err(Unfit::Unreadable)?;
+    let upright = decoder.orientation().map_err(AttachmentError::Unreadable)?;
+    let mut image = DynamicImage::from_decoder(decoder).map_err(AttachmentError::Unreadable)?;
     image.apply_orientation(upright);
     Ok(image)
 }
@@ -195,7 +202,7 @@ fn is_opaque(image: &DynamicImage) -> bool {
     !image.color().has_alpha() || image.to_rgba8().pixels().all(|pixel| pixel.0[3] == u8::MAX)
 }
 
-fn png(image: &DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
+fn png(image: &DynamicImage, is_opaque: bool) -> Result<Vec<u8>, AttachmentError> {
     let image = if is_opaque {
         DynamicImage::from(image.to_rgb8())
     } else {
@@ -203,11 +210,11 @@ fn png(image: &DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
     };
     let mut content = Cursor::new(Vec::new());
     let written = image.write_to(&mut content, ImageFormat::Png);
-    written.map_err(Unfit::Unwritable)?;
+    written.map_err(AttachmentError::Unwritable)?;
     Ok(content.into_inner())
 }
 
-fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
+fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, AttachmentError> {
     let image = if is_opaque {
         image.into_rgb8()
     } else {
@@ -225,7 +232,9 @@ fn jpeg(image: DynamicImage, is_opaque: bool) -> Result<Vec<u8>, Unfit> {
     };
     let mut content = Vec::new();
     let mut encoder = JpegEncoder::new_with_quality(&mut content, JPEG_QUALITY);
-    encoder.encode_image(&image).map_err(Unfit::Unwritable)?;
+    encoder
+        .encode_image(&image)
+        .map_err(AttachmentError::Unwritable)?;
     Ok(content)
 }
 

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use image::{DynamicImage, GenericImageView as _, ImageFormat, Rgb, RgbImage, RgbaImage};
 
-use super::{MAX_EDGE, MAX_TEXT_BYTES, Unfit, clean_name, is_image, prepare};
+use super::{AttachmentError, MAX_EDGE, MAX_TEXT_BYTES, clean_name, is_image, prepare};
 use crate::domain::{BlobId, MediaType};
 
 fn written(image: &DynamicImage, format: ImageFormat) -> Vec<u8> {
@@ -46,7 +46,10 @@ fn a_text_that_begins_like_a_picture_is_a_text() {
         assert_eq!(attachment.media_type, MediaType::Text, "{text}");
     }
     let bitmap = b"BM\x46\0\0\0\0\0\0\0\x36\0\0\0".to_vec();
-    assert!(matches!(prepare("a.bmp", bitmap), Err(Unfit::Kind)));
+    assert!(matches!(
+        prepare("a.bmp", bitmap),
+        Err(AttachmentError::Kind)
+    ));
 }
 
 /// Asserts S3.19: the bytes decide the type.
@@ -84,7 +87,7 @@ fn the_bytes_say_what_it_is() {
         check(refused.to_vec(), None);
     }
     let long = prepare("a.txt", vec![b'a'; MAX_TEXT_BYTES + 1]);
-    assert!(matches!(long, Err(Unfit::TooLong)));
+    assert!(matches!(long, Err(AttachmentError::TooLong)));
 }
 
 #[test]
@@ -116,7 +119,10 @@ fn a_pixel_bomb_is_refused() {
     png[29..33].copy_from_slice(&sum);
     let refused = prepare("a.png", png).unwrap_err();
     assert!(
-        matches!(refused, Unfit::TooManyPixels(_) | Unfit::Unreadable(_)),
+        matches!(
+            refused,
+            AttachmentError::TooManyPixels(_) | AttachmentError::Unreadable(_)
+        ),
         "{refused}"
     );
 }

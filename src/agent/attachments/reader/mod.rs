@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
+use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 use crate::llm::tokens::CHARACTERS_PER_TOKEN;
 
 /// A text may take at most one part in this many of the model's input, to leave room for everything else.
@@ -13,7 +13,7 @@ const SHARE_OF_TEXT: u64 = 4;
 const MAX_NAME_BYTES: usize = 120;
 
 /// The paths of attachments in the workspace, according to the journal.
-pub(in crate::agent) type Placed = BTreeMap<BlobId, Arc<str>>;
+pub(in crate::agent) type AttachmentPaths = BTreeMap<BlobId, Arc<str>>;
 
 /// The kinds of files that a model can read, besides texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,8 +99,8 @@ impl Reader {
     /// content once.
     pub(in crate::agent) fn missing(
         self,
-        entries: &[Arc<Weighed>],
-        placed: &Placed,
+        entries: &[Arc<CountedEntry>],
+        placed: &AttachmentPaths,
     ) -> Vec<Attachment> {
         let mut seen = BTreeSet::new();
         let attached = entries.iter().flat_map(|entry| said(entry));
@@ -113,17 +113,17 @@ impl Reader {
     /// in the workspace. The text is the same in every request, because it follows from the journal alone.
     pub(in crate::agent) fn entries(
         self,
-        entries: &[Arc<Weighed>],
-        placed: &Placed,
-    ) -> Vec<Arc<Weighed>> {
-        let read = |entry: &Arc<Weighed>| {
+        entries: &[Arc<CountedEntry>],
+        placed: &AttachmentPaths,
+    ) -> Vec<Arc<CountedEntry>> {
+        let read = |entry: &Arc<CountedEntry>| {
             let worded = (!placed.is_empty()).then(|| self.worded(entry, placed));
             worded.flatten().unwrap_or_else(|| Arc::clone(entry))
         };
         entries.iter().map(read).collect()
     }
 
-    fn worded(self, entry: &Weighed, placed: &Placed) -> Option<Arc<Weighed>> {
+    fn worded(self, entry: &CountedEntry, placed: &AttachmentPaths) -> Option<Arc<CountedEntry>> {
         let Entry::User {
             seq,
             text,
@@ -157,7 +157,7 @@ impl Reader {
 /// Returns the attachments of an entry that are in the workspace, and that text may replace.
 pub(in crate::agent) fn placed<'a>(
     entry: &'a Entry,
-    placed: &'a Placed,
+    placed: &'a AttachmentPaths,
 ) -> impl Iterator<Item = &'a Attachment> {
     let attached = said(entry).iter();
     attached.filter(|attachment| placed.contains_key(&attachment.id))

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{MAX_NAME_BYTES, Placed, Reader, Sight, file_name, is_file_name};
-use crate::domain::{Attachment, BlobId, Entry, MediaType, Weighed};
+use super::{AttachmentPaths, MAX_NAME_BYTES, Reader, Sight, file_name, is_file_name};
+use crate::domain::{Attachment, BlobId, CountedEntry, Entry, MediaType};
 
 fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
     Attachment {
@@ -17,8 +17,8 @@ fn attached(name: &str, media_type: MediaType, bytes: u64) -> Attachment {
     }
 }
 
-fn message(text: &str, attachments: &[&Attachment]) -> Arc<Weighed> {
-    Weighed::new(Entry::User {
+fn message(text: &str, attachments: &[&Attachment]) -> Arc<CountedEntry> {
+    CountedEntry::new(Entry::User {
         seq: 1,
         text: text.to_owned(),
         attachments: attachments.iter().map(|it| (*it).clone()).collect(),
@@ -26,7 +26,11 @@ fn message(text: &str, attachments: &[&Attachment]) -> Arc<Weighed> {
 }
 
 /// Returns the text of an entry as it is read, and the names of its remaining attachments.
-fn read(reader: Reader, entry: &Arc<Weighed>, placed: &Placed) -> (String, Vec<String>) {
+fn read(
+    reader: Reader,
+    entry: &Arc<CountedEntry>,
+    placed: &AttachmentPaths,
+) -> (String, Vec<String>) {
     let read = reader.entries(std::slice::from_ref(entry), placed);
     let Entry::User {
         text, attachments, ..
@@ -80,7 +84,7 @@ fn what_is_missing_is_asked_for_once_and_stays_attached_until_it_is_there() {
     let note = attached("note.txt", MediaType::Text, 10);
     let entries = [message("one", &[&paper, &note]), message("", &[&paper])];
     let reader = Reader::new(Sight::Images, 1_000);
-    let mut placed = Placed::new();
+    let mut placed = AttachmentPaths::new();
     assert_eq!(
         reader.missing(&entries, &placed),
         std::slice::from_ref(&paper)
@@ -92,7 +96,7 @@ fn what_is_missing_is_asked_for_once_and_stays_attached_until_it_is_there() {
     assert!(text.starts_with("[PDF \"a.pdf\""), "{text}");
     assert!(names.is_empty());
     let other = Reader::new(Sight::Documents, 1_000);
-    assert!(other.missing(&entries, &Placed::new()).is_empty());
+    assert!(other.missing(&entries, &AttachmentPaths::new()).is_empty());
 }
 
 /// Asserts S3.19: a name in the workspace is one plain word.

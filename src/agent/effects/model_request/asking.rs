@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::meter::Subject;
 use super::paying::{self, NoAnswer, unanswered};
 use super::summarising::{NoSummary, Summariser};
-use super::{Asked, ModelRequest, compacting, counting, cut};
-use crate::agent::budget::{Gate, Paced, Warn};
+use super::{ModelRequest, PreparedRequest, compacting, counting, cut};
+use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::watch::{Thinking, Watch};
-use crate::agent::feed::{Notice, What};
-use crate::context::{self, Assembled};
-use crate::domain::{Code, CompactionStrategy, Fault, RequestParts, RequestPurpose, Weighed};
+use crate::agent::feed::{FeedItem, Notice};
+use crate::context::{self, AssembledRequest};
+use crate::domain::{Code, CompactionStrategy, CountedEntry, Fault, RequestParts, RequestPurpose};
 use crate::history;
 use crate::llm::tokens::Counter;
 use crate::llm::{self, Progress};
@@ -22,7 +22,7 @@ use crate::providers::Candidate;
 use crate::session::{Answer, Command, Failure, ModelChoice, Refusal};
 
 /// The failed attempts.
-struct Lost {
+struct FailedAttempts {
     /// The error of the session's model.
     error: llm::Error,
     /// The part of the history that it was shown.
@@ -33,7 +33,7 @@ struct Lost {
     others: Vec<llm::Error>,
 }
 
-impl Lost {
+impl FailedAttempts {
     fn new(error: llm::Error, shown: history::Window, counter: Counter) -> Self {
         Self {
             error,
@@ -44,7 +44,7 @@ impl Lost {
     }
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for FailedAttempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)?;
         let mut others = self.others.iter();
@@ -69,7 +69,7 @@ impl ModelRequest {
         self.gather().await;
         let gate = self.agent.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();
-        let mut first: Option<Lost> = None;
+        let mut first: Option<FailedAttempts> = None;
         let mut candidates = VecDeque::from(candidates);
         while let Some(candidate) = candidates.pop_front() {
             let candidate = &candidate;
@@ -104,7 +104,7 @@ impl ModelRequest {
             let may_go_on = helps && !failed.so_far.has_whole_call;
             match &mut first {
                 Some(lost) => lost.others.push(failed.error),
-                None => first = Some(Lost::new(failed.error, asked.shown, counter)),
+                None => first = Some(FailedAttempts::new(failed.error, asked.shown, counter)),
             }
             if !may_go_on {
                 break;
@@ -117,11 +117,16 @@ impl ModelRequest {
     }
 
     /// Prepares for asking a candidate.
-    fn begin(&mut self, candidate: &Candidate, asked: &Asked, first: Option<&Lost>) {
+    fn begin(
+        &mut self,
+        candidate: &Candidate,
+        asked: &PreparedRequest,
+        first: Option<&FailedAttempts>,
+    ) {
         let subject = of_turn(&candidate.choice, &asked.parts);
         self.meter.asks(subject, asked.tokens);
         if let Some(lost) = first {
-            self.tell_fallback(candidate, lost);
+            self.announce_fallback(candidate, lost);
         } else {
             let lost = std::mem::take(&mut self.lost);
             self.meter.lose(lost, &self.agent);
@@ -135,7 +140,7 @@ impl ModelRequest {
         candidate: &Candidate,
         gate: Option<&Arc<Gate>>,
         is_first: bool,
-    ) -> Result<Option<(Asked, Counter)>, Failure> {
+    ) -> Result<Option<(PreparedRequest, Counter)>, Failure> {
         self.by_vendor.ask(candidate, self.arranged.is_whole());
         let counter = self.read_as(candidate).await;
         let mut asked = match self.with_summary(&candidate.choice, counter, gate).await {
@@ -156,7 +161,7 @@ impl ModelRequest {
             asked.ceiling = gate.ceiling(tightest, told.unwrap_or(longest));
             let tokens = asked.ceiling.as_ref().map(|ceiling| ceiling.tokens);
             asked.body = asked.body.with_affordable(tokens);
-            paying::tell(self, asked.ceiling.as_ref());
+            paying::announce_ceiling(self, asked.ceiling.as_ref());
         }
         Ok(Some((asked, counter)))
     }
@@ -168,7 +173,7 @@ impl ModelRequest {
         choice: &ModelChoice,
         counter: Counter,
         gate: Option<&Arc<Gate>>,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<PreparedRequest, Failure> {
         let mut asked = self.request(choice, counter)?;
         let Some(due) = asked.shown.due.take() else {
             return Ok(asked);
@@ -183,14 +188,14 @@ impl ModelRequest {
         let (summary, by) = match summariser.summary(&due).await {
             Ok(written) => written,
             Err(why) => {
-                self.tell_no_summary(&why);
+                self.announce_no_summary(&why);
                 self.strategies
                     .retain(|strategy| *strategy != CompactionStrategy::PartialSummary);
                 return self.request(choice, counter);
             }
         };
         let before = asked.shown.tokens;
-        let count = |entry: &Weighed| counter.of_entry(entry);
+        let count = |entry: &CountedEntry| counter.of_entry(entry);
         asked.shown = asked.shown.summarised((&summary, by), count);
         asked.tokens += asked.shown.tokens.saturating_sub(before);
         if let Some(note) = asked.shown.entries.first() {
@@ -201,9 +206,9 @@ impl ModelRequest {
         Ok(asked)
     }
 
-    fn tell_no_summary(&self, why: &NoSummary) {
+    fn announce_no_summary(&self, why: &NoSummary) {
         tracing::warn!(%why, "What leaves the context is not summarised");
-        self.feed.announce(What::Notice(Notice {
+        self.feed.announce(FeedItem::Notice(Notice {
             text: format!("What leaves the context is not summarised: {why}"),
             code: "summary_failed".into(),
             turn: self.request.turn,
@@ -220,7 +225,7 @@ impl ModelRequest {
     }
 
     /// Ends a request that nobody answered: shortens the history and tries again, or fails the turn.
-    fn lost(&self, lost: &Lost) -> Command {
+    fn lost(&self, lost: &FailedAttempts) -> Command {
         let error = &lost.error;
         if matches!(error, llm::Error::Overflow { .. })
             && let Some(cut) = self.cut(&lost.shown, lost.counter)
@@ -245,7 +250,7 @@ impl ModelRequest {
     async fn contents(
         &self,
         candidate: &Candidate,
-        body: &Assembled,
+        body: &AssembledRequest,
     ) -> Result<llm::Contents, Refusal> {
         let agent = &self.agent;
         let sight = agent
@@ -259,16 +264,16 @@ impl ModelRequest {
     async fn ask(
         &self,
         candidate: &Candidate,
-        asked: &Asked,
+        asked: &PreparedRequest,
         counter: Counter,
         gate: Option<&Arc<Gate>>,
     ) -> Result<Answer, NoAnswer> {
         let body = asked.body.clone();
-        let Asked { shown, parts, .. } = asked;
+        let PreparedRequest { shown, parts, .. } = asked;
         cut::log(shown);
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = gate {
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         let tools = body.tools.len();
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
@@ -319,11 +324,11 @@ impl ModelRequest {
     fn warn(&self, text: String) {
         let turn = self.request.turn;
         self.feed
-            .announce(What::Notice(Notice::of_budget(text, turn)));
+            .announce(FeedItem::Notice(Notice::of_budget(text, turn)));
     }
 
     /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
-    fn tell_fallback(&self, candidate: &Candidate, lost: &Lost) {
+    fn announce_fallback(&self, candidate: &Candidate, lost: &FailedAttempts) {
         let by = candidate.instead(lost.error.to_string());
         let text = format!(
             "Answered by {} because {}",
@@ -340,7 +345,7 @@ impl ModelRequest {
         );
         let attempts = self.agent.retry.max_retries.saturating_add(1);
         self.feed.restart_answer(self.ticket);
-        self.feed.announce(What::Notice(Notice {
+        self.feed.announce(FeedItem::Notice(Notice {
             text,
             code: "model_fallback".into(),
             turn: self.request.turn,

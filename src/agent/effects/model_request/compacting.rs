@@ -1,9 +1,9 @@
 //! Uses compaction by a model's vendor: decides when to request it, adapts the limits, and reports the
 //! result.
 
-use super::Asked;
+use super::PreparedRequest;
 use crate::agent::effects::session_agent::RequestBase;
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::domain::{MicroUsd, TokenUsage, TurnId};
 use crate::history::{Limits, Window};
 use crate::llm::catalogue::Model;
@@ -66,7 +66,7 @@ impl ByVendor {
     /// Returns true if the request should be repeated without the vendor's compacted block, because the
     /// vendor refused it, which can happen with another of its models. The repeated request has the
     /// conversation itself.
-    pub(super) fn forgets_block(&mut self, asked: &Asked, error: &llm::Error) -> bool {
+    pub(super) fn forgets_block(&mut self, asked: &PreparedRequest, error: &llm::Error) -> bool {
         let is_refused = asked.shown.resumed.is_some() && error.is_refused_request();
         if is_refused {
             tracing::warn!(?error, "A vendor refuses what it has compacted");
@@ -77,8 +77,8 @@ impl ByVendor {
 }
 
 /// The notice that a vendor refused its own block.
-pub(super) fn refused(turn: TurnId) -> What {
-    What::Notice(Notice {
+pub(super) fn refused(turn: TurnId) -> FeedItem {
+    FeedItem::Notice(Notice {
         text:
             "The provider does not take back what it compacted: the conversation is sent again, as \
                far as it fits"
@@ -119,7 +119,7 @@ pub(super) fn told(
     }
 }
 
-impl Asked {
+impl PreparedRequest {
     /// Returns the input tokens to pay for: twice the request if the vendor is going to compact, because it
     /// reads the request once more, and what it then writes and reads is less than that.
     pub(super) fn paid_tokens(&self) -> u64 {

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::{RequestBase, SessionAgent};
 use crate::domain::{
-    Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage, USE_SKILL, Weighed,
+    CountedEntry, Entry, READ_MORE, READ_SKILL_FILE, RequestParts, RequestPurpose, TokenUsage,
+    USE_SKILL,
 };
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Control, ModelChoice, Phase, RequestFacts, Spent};
+use crate::session::{AttemptUsage, Control, ModelChoice, Phase, RequestFacts};
 
 /// The reported server of the tool search tools; no real server can have such a name.
 const TOOL_SEARCH: &str = "(tool search)";
@@ -24,7 +25,7 @@ impl SessionAgent {
     pub(in crate::agent) fn parts(
         &self,
         base: &RequestBase,
-        (entries, question): (&[Arc<Weighed>], Option<u64>),
+        (entries, question): (&[Arc<CountedEntry>], Option<u64>),
         counter: Counter,
     ) -> RequestParts {
         let mut parts = RequestParts {
@@ -75,8 +76,8 @@ impl SessionAgent {
     }
 
     /// Returns the usage of an attempt, at the price of its model.
-    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> Spent {
-        Spent {
+    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> AttemptUsage {
+        AttemptUsage {
             usage,
             cost: self.describe(subject.choice).price(&usage),
             request: Some(self.facts(subject, &usage)),
@@ -90,7 +91,7 @@ impl SessionAgent {
         control: &Control,
         (choice, tokens, parts): (&ModelChoice, u64, &RequestParts),
         so_far: &llm::Answer,
-    ) -> Vec<Spent> {
+    ) -> Vec<AttemptUsage> {
         let turn = control.turn.as_ref();
         let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
             return Vec::new();
@@ -109,7 +110,11 @@ impl SessionAgent {
 }
 
 /// Adds an entry; `is_asked` = the running turn began with this entry or an earlier one.
-pub(super) fn add(parts: &mut RequestParts, (entry, is_asked): (&Weighed, bool), counter: Counter) {
+pub(super) fn add(
+    parts: &mut RequestParts,
+    (entry, is_asked): (&CountedEntry, bool),
+    counter: Counter,
+) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
-use crate::session::{ModelChoice, Reasoning, Spent};
+use crate::session::{AttemptUsage, ModelChoice, Reasoning};
 
 /// The subject of a request, for its usage row.
 #[derive(Debug, Clone, Copy)]
@@ -18,27 +18,27 @@ pub(in crate::agent) struct Subject<'a> {
 
 /// The usage of one model request of a turn, with all its attempts.
 #[derive(Debug, Default)]
-pub(in crate::agent) struct Meter(Mutex<Metered>);
+pub(in crate::agent) struct Meter(Mutex<MeterState>);
 
 #[derive(Debug, Default)]
-struct Metered {
+struct MeterState {
     /// The failed attempts.
-    spent: Vec<Spent>,
+    spent: Vec<AttemptUsage>,
     /// The running attempt.
     running: Option<Attempt>,
-    asked: Option<Asked>,
+    asked: Option<MeteredRequest>,
 }
 
 /// The model that is asked, the approximate tokens of the request, and their composition.
 #[derive(Debug, Clone)]
-struct Asked {
+struct MeteredRequest {
     choice: ModelChoice,
     tokens: u64,
     parts: RequestParts,
     purpose: RequestPurpose,
 }
 
-impl Asked {
+impl MeteredRequest {
     fn subject(&self) -> Subject<'_> {
         Subject {
             choice: &self.choice,
@@ -59,7 +59,7 @@ impl Meter {
     pub(in crate::agent) fn asks(&self, subject: Subject<'_>, tokens: u64) {
         let mut metered = self.metered();
         metered.running = None;
-        metered.asked = Some(Asked {
+        metered.asked = Some(MeteredRequest {
             choice: subject.choice.clone(),
             tokens,
             parts: subject.parts.clone(),
@@ -113,7 +113,11 @@ impl Meter {
     }
 
     /// Ends the running attempt with an answer that does not become part of a turn.
-    pub(in crate::agent) fn spend(&self, usage: TokenUsage, agent: &SessionAgent) -> Option<Spent> {
+    pub(in crate::agent) fn spend(
+        &self,
+        usage: TokenUsage,
+        agent: &SessionAgent,
+    ) -> Option<AttemptUsage> {
         let mut metered = self.metered();
         metered.running = None;
         let asked = metered.asked.clone()?;
@@ -124,7 +128,7 @@ impl Meter {
 
     /// Returns the usage of failed attempts. If several readers see it, only the one that ends the request
     /// reports it.
-    pub(in crate::agent) fn spent(&self) -> Vec<Spent> {
+    pub(in crate::agent) fn spent(&self) -> Vec<AttemptUsage> {
         self.metered().spent.clone()
     }
 
@@ -139,7 +143,11 @@ impl Meter {
     }
 
     /// Returns the usage of all attempts, including the running one, of a request that is stopped.
-    pub(in crate::agent) fn stop(&self, so_far: &llm::Answer, agent: &SessionAgent) -> Vec<Spent> {
+    pub(in crate::agent) fn stop(
+        &self,
+        so_far: &llm::Answer,
+        agent: &SessionAgent,
+    ) -> Vec<AttemptUsage> {
         let metered = self.metered();
         let mut spent = metered.spent.clone();
         if let (Some(running), Some(asked)) = (&metered.running, &metered.asked) {
@@ -149,7 +157,7 @@ impl Meter {
         spent
     }
 
-    fn metered(&self) -> MutexGuard<'_, Metered> {
+    fn metered(&self) -> MutexGuard<'_, MeterState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

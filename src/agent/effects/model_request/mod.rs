@@ -21,15 +21,15 @@ use super::tool_call::proposal::propose;
 use super::tool_call::written_files::{self, Files};
 use super::trace::{RequestSpan, TurnTrace};
 use super::watch::Thinking;
-use crate::agent::attachments::Placed;
+use crate::agent::attachments::AttachmentPaths;
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::DeltaKind;
-use crate::agent::feed::{Feed, Notice, Ticket, What};
+use crate::agent::feed::{Feed, FeedItem, Notice, Ticket};
 use crate::agent::journal::Journal;
-use crate::context::{Arranged, Assembled, Manner};
+use crate::context::{ArrangedContexts, AssembledRequest, RequestOptions};
 use crate::domain::{
-    Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
-    TokenUsage, Weighed,
+    Code, CompactionStrategy, CountedEntry, Effort, EngineId, ModelRequestId, READ_MORE,
+    RequestParts, TokenUsage,
 };
 use crate::history::{self, Limits, Past};
 use crate::llm::tokens::Counter;
@@ -37,7 +37,7 @@ use crate::llm::{self, ModelEvent, Progress};
 use crate::providers::Candidate;
 use crate::session::{
     Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
-    Resolution, Shortened,
+    RequestShortening, Resolution,
 };
 use crate::store::records::Payer;
 
@@ -50,13 +50,13 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) choice: ModelChoice,
     /// The effort that the turn's message asks for.
     pub(in crate::agent) effort: Option<Effort>,
-    pub(in crate::agent) said: Vec<Arc<Weighed>>,
+    pub(in crate::agent) said: Vec<Arc<CountedEntry>>,
     /// The arranged contexts of the session's providers, including the history; empty before they are asked.
-    pub(in crate::agent) arranged: Arranged,
+    pub(in crate::agent) arranged: ArrangedContexts,
     /// The history as the current model reads it.
-    pub(in crate::agent) entries: Vec<Arc<Weighed>>,
+    pub(in crate::agent) entries: Vec<Arc<CountedEntry>>,
     /// The attachments that are in the workspace.
-    pub(in crate::agent) placed: Placed,
+    pub(in crate::agent) placed: AttachmentPaths,
     /// Sends outcomes besides the answer.
     pub(in crate::agent) outcomes: Outcomes,
     /// `seq` of the message that the turn began with.
@@ -95,8 +95,8 @@ pub(in crate::agent) struct ModelRequest {
 }
 
 /// A request to one model.
-pub(super) struct Asked {
-    pub(super) body: Assembled,
+pub(super) struct PreparedRequest {
+    pub(super) body: AssembledRequest,
     /// The part of the history that it holds.
     pub(super) shown: history::Window,
     /// The approximate tokens of the request.
@@ -119,7 +119,7 @@ impl ModelRequest {
     }
 
     fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
-        let count = |entry: &Weighed| counter.of_entry(entry);
+        let count = |entry: &CountedEntry| counter.of_entry(entry);
         let mut shown = history::window(past, limits, &self.strategies, count);
         if !self.arranged.is_whole() {
             // The positions in an arranged history are not those of the session.
@@ -184,7 +184,11 @@ impl ModelRequest {
     }
 
     /// Builds the request to that model.
-    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
+    pub(super) fn request(
+        &self,
+        choice: &ModelChoice,
+        counter: Counter,
+    ) -> Result<PreparedRequest, Failure> {
         let refused = |code, text| Failure {
             code,
             text,
@@ -220,7 +224,7 @@ impl ModelRequest {
         }
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let manner = Manner {
+        let options = RequestOptions {
             model: choice.model.clone(),
             tools,
             deferral,
@@ -231,8 +235,8 @@ impl ModelRequest {
             compacting,
         };
         let turn = self.past().newest_turn();
-        Ok(Asked {
-            body: Assembled::new(&system, (&shown.entries, turn), manner),
+        Ok(PreparedRequest {
+            body: AssembledRequest::new(&system, (&shown.entries, turn), options),
             shown,
             tokens: needed,
             parts,
@@ -240,7 +244,11 @@ impl ModelRequest {
         })
     }
 
-    pub(super) fn span(&self, candidate: &Candidate, request: &Assembled) -> Option<RequestSpan> {
+    pub(super) fn span(
+        &self,
+        candidate: &Candidate,
+        request: &AssembledRequest,
+    ) -> Option<RequestSpan> {
         let trace = self.trace.clone()?;
         let asked = (&candidate.choice, self.request.iteration);
         Some(RequestSpan::begin(
@@ -261,7 +269,7 @@ impl ModelRequest {
             }
             Progress::Event(ModelEvent::LeftOut(what)) => {
                 tracing::warn!("{what}");
-                self.feed.announce(What::Notice(Notice {
+                self.feed.announce(FeedItem::Notice(Notice {
                     text: what,
                     code: "parameter_left_out".into(),
                     turn: self.request.turn,
@@ -278,7 +286,7 @@ impl ModelRequest {
                 ..
             } => {
                 self.feed.restart_answer(self.ticket);
-                self.feed.announce(What::Notice(Notice {
+                self.feed.announce(FeedItem::Notice(Notice {
                     text: reason,
                     code: "model_retry".into(),
                     turn: self.request.turn,
@@ -335,7 +343,7 @@ impl ModelRequest {
             shortened: (shown.shortened > 0).then(|| {
                 let messages = shown.entries.len() as u64;
                 let size = |tokens| ContextSize { messages, tokens };
-                Shortened {
+                RequestShortening {
                     results: shown.shortened as u64,
                     before: size(shown.whole_tokens),
                     after: size(shown.tokens),
@@ -382,7 +390,7 @@ impl ModelRequest {
                 }
             });
         }
-        written_files::look(&mut calls, || Files::of(tools, self.is_unused)).await;
+        written_files::look_up(&mut calls, || Files::of(tools, self.is_unused)).await;
         calls
     }
 }

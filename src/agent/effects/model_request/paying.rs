@@ -2,10 +2,10 @@
 //! covers.
 
 use super::meter::seen;
-use super::{Asked, ModelRequest};
+use super::{ModelRequest, PreparedRequest};
 use crate::agent::budget::Ceiling;
 use crate::agent::feed::running_answer::RunningAnswer;
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::history;
 use crate::llm;
 use crate::session::{Answer, Failure, Reasoning, Refusal};
@@ -32,13 +32,13 @@ pub(super) fn unanswered(refusal: Refusal) -> Failure {
 }
 
 /// Shows that the answer has to be short.
-pub(super) fn tell(request: &ModelRequest, ceiling: Option<&Ceiling>) {
+pub(super) fn announce_ceiling(request: &ModelRequest, ceiling: Option<&Ceiling>) {
     let Some(ceiling) = ceiling.filter(|ceiling| ceiling.tokens < SHORT) else {
         return;
     };
     tracing::info!(tokens = ceiling.tokens, "A budget shortens an answer");
     let notice = Notice::of_budget(ceiling.words(), request.request.turn);
-    request.feed.announce(What::Notice(Notice {
+    request.feed.announce(FeedItem::Notice(Notice {
         code: "answer_limited".into(),
         ..notice
     }));
@@ -48,7 +48,7 @@ pub(super) fn tell(request: &ModelRequest, ceiling: Option<&Ceiling>) {
 /// hidden reasoning counts as none. Calls that were cut are left for the model to ask again.
 pub(super) fn limit(
     request: &ModelRequest,
-    asked: &Asked,
+    asked: &PreparedRequest,
     answer: &llm::Answer,
 ) -> Result<Option<Refusal>, NoAnswer> {
     let is_ended = answer.finish == Some(llm::Finish::Length) && answer.calls.is_empty();

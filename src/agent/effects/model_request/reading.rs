@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ModelRequest;
 use crate::agent::effects::skills::ReadSkill;
 use crate::agent::effects::tool_call::workspace::Workspace;
-use crate::agent::feed::{Notice, What};
+use crate::agent::feed::{FeedItem, Notice};
 use crate::context::ContextSession;
 use crate::domain::{Attachment, CompactionStrategy, Entry};
 use crate::jobs::Pool;
@@ -30,7 +30,7 @@ impl ModelRequest {
         let gathered = self.agent.context.gather(&session).await;
         for (provider, error) in &gathered.failures {
             tracing::warn!(context.provider = %provider, %error, "A context provider failed");
-            self.feed.announce(What::Notice(Notice {
+            self.feed.announce(FeedItem::Notice(Notice {
                 text: format!("Not read for this turn: {provider}: {error}"),
                 code: "context_unavailable".into(),
                 turn: self.request.turn,
@@ -53,7 +53,7 @@ impl ModelRequest {
         let trouble = skills.refresh(turn, self.files_at.is_some()).await;
         if let Some(why) = trouble {
             tracing::warn!(why, "Skills cannot be read");
-            self.feed.announce(What::Notice(Notice {
+            self.feed.announce(FeedItem::Notice(Notice {
                 text: format!("Not read for this turn: skills: {why}"),
                 code: "context_unavailable".into(),
                 turn,
@@ -78,7 +78,7 @@ impl ModelRequest {
                 name,
                 path,
             };
-            self.outcomes.tell(command).await;
+            self.outcomes.submit(command).await;
         }
         Proposal {
             provider_id,
@@ -137,7 +137,7 @@ impl ModelRequest {
             name: attachment.name.clone(),
             path,
         };
-        self.outcomes.tell(command).await;
+        self.outcomes.submit(command).await;
     }
 
     async fn content(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, Refusal> {

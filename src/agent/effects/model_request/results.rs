@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::journal::Journal;
-use crate::domain::{CallId, Entry, Weighed};
+use crate::domain::{CallId, CountedEntry, Entry};
 use crate::history::{PartOfResult, Past, no_result};
 use crate::session::Resolution;
 
@@ -44,7 +44,7 @@ impl Results<'_> {
     }
 }
 
-fn result_of<'a>(call: &CallId, entries: &'a [Arc<Weighed>]) -> Option<&'a str> {
+fn result_of<'a>(call: &CallId, entries: &'a [Arc<CountedEntry>]) -> Option<&'a str> {
     entries.iter().rev().find_map(|entry| match &***entry {
         Entry::ToolResult { call_id, text, .. } => (call_id == call).then_some(text.as_str()),
         Entry::User { .. } | Entry::Assistant { .. } | Entry::Note { .. } => None,

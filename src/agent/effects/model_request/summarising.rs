@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::meter::{Meter, Subject};
-use crate::agent::budget::{Gate, Paced, Warn};
+use crate::agent::budget::{Gate, PacedProvider, Warn};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::context::{self, Assembled, Context, Manner};
+use crate::context::{self, AssembledRequest, Context, RequestOptions};
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::history::{Due, Flaws};
 use crate::llm::tokens::Counter;
@@ -137,23 +137,23 @@ impl Summariser<'_> {
         Ok(answer.text)
     }
 
-    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> Assembled {
+    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> AssembledRequest {
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let manner = Manner {
+        let options = RequestOptions {
             model: choice.model.clone(),
             max_tokens: self.agent.max_tokens.map(at_most),
             max_output: longest,
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        Assembled::of([Context::user(question), Context::system(system)], manner)
+        AssembledRequest::of([Context::user(question), Context::system(system)], options)
     }
 
     /// Asks as far as budgets cover it. The usage of a failure is counted.
     async fn ask(
         &self,
         candidate: &Candidate,
-        body: Assembled,
+        body: AssembledRequest,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoSummary> {
         let agent = self.agent;
@@ -163,7 +163,7 @@ impl Summariser<'_> {
             let of = (agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), warn).await;
             admitted.map_err(unpaid)?;
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         self.meter.asks(subject, tokens);
         let mut said = llm::Answer::default();

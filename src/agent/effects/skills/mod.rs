@@ -29,12 +29,12 @@ pub(in crate::agent) struct SessionSkills {
     owner: UserId,
     tools: Arc<SessionTools>,
     /// Never held across an await.
-    known: Mutex<Known>,
+    known: Mutex<KnownSkills>,
 }
 
 /// The offered skills as of the last look-up.
 #[derive(Clone, Default)]
-struct Known {
+struct KnownSkills {
     /// The turn in which the workspace was last searched.
     turn: Option<TurnId>,
     found: Vec<WorkspaceSkill>,
@@ -59,7 +59,7 @@ impl SessionSkills {
         })
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownSkills {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
@@ -104,7 +104,7 @@ impl SessionSkills {
             (Arc::new(offer), contexts)
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Known {
+        *known = KnownSkills {
             turn: Some(turn),
             found,
             offer,

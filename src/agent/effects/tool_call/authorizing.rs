@@ -25,9 +25,9 @@ pub(super) async fn connects(
             ..
         }
     );
-    let view = tools.refresh().await;
-    let entry = called(&view, call);
-    let server = entry.and_then(|entry| view.entry(&entry.at.server));
+    let offering = tools.refresh().await;
+    let entry = called(&offering, call);
+    let server = entry.and_then(|entry| offering.entry(&entry.at.server));
     let (Some(server), true, true) = (server, is_wanted, *waits < MOST_WAITS) else {
         return false;
     };

@@ -9,7 +9,7 @@ use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;
 use crate::domain::McpWorkspace;
 use crate::mcp::CallNews;
-use crate::servers::{BUNDLED, Held, ServerEntry, Source};
+use crate::servers::{BUNDLED, LiveConnection, ServerEntry, Source};
 use crate::session::{Call, Outcome};
 use crate::store::clock::now;
 
@@ -30,7 +30,7 @@ pub(in crate::agent::effects) async fn run(
     let mut outcome = tools.run(call, fence, stop, on_news).await;
     hosts::tell_refused(tools, call, begun, &mut outcome);
     // Start nothing for the scan: changes that cannot be seen now are found before the next call.
-    let open = tools.link(BUNDLED).and_then(|link| link.held());
+    let open = tools.link(BUNDLED).and_then(|link| link.live());
     let connection = open.as_ref().map(|held| &held.connection);
     tools.checkpoints.after_call(&call.id, connection).await;
     outcome
@@ -40,7 +40,7 @@ pub(in crate::agent::effects) async fn run(
 pub(super) async fn before(
     tools: &SessionTools,
     call: &Call,
-    (tool, server, opened): (&str, &ServerEntry, &Held),
+    (tool, server, opened): (&str, &ServerEntry, &LiveConnection),
 ) {
     if server.source == Source::Bundled {
         if !READING.contains(&tool) {

@@ -12,7 +12,7 @@ use super::outcome::failed;
 use crate::agent::cluster::presence::HasSite;
 use crate::agent::mailbox::{ServerDoor, ServerQuestion};
 use crate::domain::{Code, ToolRef};
-use crate::servers::{BUNDLED, Held, Opened, ServerEntry, Source};
+use crate::servers::{BUNDLED, LiveConnection, Opened, ServerEntry, Source};
 use crate::session::{Outcome, Refusal};
 use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
@@ -32,10 +32,13 @@ impl HasSite for SessionTools {
 
 #[async_trait]
 impl ServerDoor for SessionTools {
-    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal> {
-        let view = self.refresh().await;
+    async fn reach(
+        &self,
+        question: &ServerQuestion<'_>,
+    ) -> Result<(LiveConnection, Duration), Refusal> {
+        let offering = self.refresh().await;
         let server = question.server;
-        let Some(entry) = view.entry(server).cloned() else {
+        let Some(entry) = offering.entry(server).cloned() else {
             let text = format!("there is no MCP server `{server}` for this session");
             return Err(Refusal::of_field(Code::NotFound, "server", text));
         };
@@ -86,7 +89,10 @@ impl SessionTools {
     }
 
     /// Returns the session's connection to a server, opened if necessary.
-    pub(in crate::agent) async fn open(&self, server: &ServerEntry) -> Result<Held, Box<Outcome>> {
+    pub(in crate::agent) async fn open(
+        &self,
+        server: &ServerEntry,
+    ) -> Result<LiveConnection, Box<Outcome>> {
         let link = Arc::clone(self.links().entry(server.name.clone()).or_default());
         let sandbox = if server.is_remote() {
             self.assignment.first().clone()
@@ -111,11 +117,11 @@ impl SessionTools {
     }
 
     async fn connect_all(&self) {
-        let view = self.refresh().await;
+        let offering = self.refresh().await;
         let has_place = self.place.is_on();
         let can_run = |server: &&Arc<ServerEntry>| has_place || server.is_remote();
         // Failures are logged.
-        let connecting = view
+        let connecting = offering
             .entries()
             .filter(can_run)
             .map(|server| self.open(server));

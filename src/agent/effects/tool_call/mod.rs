@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::outcome::{failed, fenced, gone_tool, kept};
-use self::shown::{Shown, hosts};
+use self::shown::{DigestInputs, hosts};
 use self::tasks::CallStop;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
@@ -33,7 +33,8 @@ use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
 use crate::sandbox::host::SandboxHost;
 use crate::servers::{
-    Held, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer, View,
+    LiveConnection, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer,
+    ToolOffering,
 };
 use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
 
@@ -51,7 +52,7 @@ pub struct SessionTools {
     /// The history of the workspace.
     pub(in crate::agent) checkpoints: Checkpoints,
     /// Never held across an await.
-    view: Mutex<Arc<View>>,
+    offering: Mutex<Arc<ToolOffering>>,
     /// Never held across an await.
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
     /// The task that connects before the first call; `None` = not begun. The lock is never held across an
@@ -70,7 +71,7 @@ impl SessionTools {
         attachments: Attachments,
     ) -> Self {
         Self {
-            view: Mutex::new(servers.bare_view()),
+            offering: Mutex::new(servers.bare_offering()),
             checkpoints: Checkpoints::new(&place, assignment.key()),
             reach: Arc::new(SessionReach::new(
                 &place.network,
@@ -94,8 +95,8 @@ impl SessionTools {
     }
 
     /// The offered tools as of the last look-up.
-    fn view(&self) -> Arc<View> {
-        Arc::clone(&self.view.lock().unwrap_or_else(PoisonError::into_inner))
+    fn offering(&self) -> Arc<ToolOffering> {
+        Arc::clone(&self.offering.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SessionConnection>>> {
@@ -104,43 +105,46 @@ impl SessionTools {
 
     /// Looks up the offered tools: at the session's start, before each model request, and before a call runs.
     /// While the records are away, the last known ones stay.
-    pub(in crate::agent) async fn refresh(&self) -> Arc<View> {
+    pub(in crate::agent) async fn refresh(&self) -> Arc<ToolOffering> {
         let holder = self.assignment.holder();
-        let view = match self.servers.view((&holder.tenant, &holder.user)).await {
-            Ok(view) => view,
+        let offering = match self.servers.offering((&holder.tenant, &holder.user)).await {
+            Ok(offering) => offering,
             Err(error) => {
                 tracing::warn!(?error, "What MCP servers there are cannot be read now");
-                return self.view();
+                return self.offering();
             }
         };
         let before = std::mem::replace(
-            &mut *self.view.lock().unwrap_or_else(PoisonError::into_inner),
-            Arc::clone(&view),
+            &mut *self.offering.lock().unwrap_or_else(PoisonError::into_inner),
+            Arc::clone(&offering),
         );
-        if !Arc::ptr_eq(&before, &view) {
+        if !Arc::ptr_eq(&before, &offering) {
             // A running call holds its own connection, which closes when the call ends.
             self.links()
-                .retain(|name, _| view.connects_like(&before, name));
-            self.shown(&view).name_images().await;
+                .retain(|name, _| offering.connects_like(&before, name));
+            self.shown(&offering).name_images().await;
         }
-        view
+        offering
     }
 
     /// Returns the tools for a model with a window of `window` tokens: their definitions, or a search for
     /// them.
     pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
-        self.view().offer_within(window, percent, own)
+        self.offering().offer_within(window, percent, own)
     }
 
     /// Returns the server of a tool, by the name that models use.
     pub(in crate::agent) fn server_of(&self, tool: &str) -> Option<String> {
-        let view = self.view();
-        view.toolbox.find(tool).map(|found| found.at.server.clone())
+        let offering = self.offering();
+        offering
+            .toolbox
+            .find(tool)
+            .map(|found| found.at.server.clone())
     }
 
     /// Returns the rules for calls in that person's sessions, without the rules of the session itself.
     pub(in crate::agent) fn rules(&self, owner: &UserId) -> Arc<Rules> {
-        Arc::clone(self.view().rules.of(owner))
+        Arc::clone(self.offering().rules.of(owner))
     }
 
     /// Returns how long the session must stay in memory for its servers; `None` if none runs.
@@ -151,21 +155,28 @@ impl SessionTools {
 
     /// Resolves and validates a call, before anybody is asked.
     fn resolve(&self, name: &str, args: &Value) -> Resolution {
-        let view = self.view();
-        let Some(entry) = view.toolbox.find(name) else {
-            return Resolution::Invalid(proposal::no_tool(&view, name));
+        let offering = self.offering();
+        let Some(entry) = offering.toolbox.find(name) else {
+            return Resolution::Invalid(proposal::no_tool(&offering, name));
         };
-        self.resolve_found(&view, entry, args)
+        self.resolve_found(&offering, entry, args)
     }
 
-    fn resolve_found(&self, view: &View, entry: &ToolboxTool, args: &Value) -> Resolution {
+    fn resolve_found(
+        &self,
+        offering: &ToolOffering,
+        entry: &ToolboxTool,
+        args: &Value,
+    ) -> Resolution {
         if let Some(problem) = entry.problem_with(args) {
             return Resolution::Invalid(problem);
         }
-        match view.entry(&entry.at.server) {
-            Some(server) => {
-                Resolution::Ready(Arc::new(self.facts(view, (entry, server.as_ref()), args)))
-            }
+        match offering.entry(&entry.at.server) {
+            Some(server) => Resolution::Ready(Arc::new(self.facts(
+                offering,
+                (entry, server.as_ref()),
+                args,
+            ))),
             None => Resolution::Invalid(format!("the server of `{}` is gone", entry.tool.name)),
         }
     }
@@ -173,8 +184,8 @@ impl SessionTools {
     /// Resolves changed arguments of a waiting call. The name may lead to another tool by now: the digest of
     /// the unchanged arguments reveals that.
     pub(in crate::agent) fn edit(&self, call: &Call, args: Value) -> Edit {
-        let view = self.view();
-        let Some(entry) = called(&view, call) else {
+        let offering = self.offering();
+        let Some(entry) = called(&offering, call) else {
             let nothing = Digest::from_wire("");
             return Edit {
                 args,
@@ -187,8 +198,8 @@ impl SessionTools {
         let hosts = hosts::shown(self, call.facts.as_deref());
         Edit {
             invalid: entry.problem_with(&args),
-            unedited: Some(self.digest_now(&view, (entry, &hosts), &call.args)),
-            digest: self.digest_now(&view, (entry, &hosts), &args),
+            unedited: Some(self.digest_now(&offering, (entry, &hosts), &call.args)),
+            digest: self.digest_now(&offering, (entry, &hosts), &args),
             equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
@@ -196,19 +207,19 @@ impl SessionTools {
 
     fn digest_now(
         &self,
-        view: &View,
+        offering: &ToolOffering,
         (entry, hosts): (&ToolboxTool, &[String]),
         args: &Value,
     ) -> Digest {
-        let shown = self.shown(view);
+        let shown = self.shown(offering);
         let image = shown.image(&entry.at.server, self.link(&entry.at.server).as_deref());
         shown.digest(entry, args, (image.as_ref(), hosts))
     }
 
-    fn shown<'a>(&'a self, view: &'a View) -> Shown<'a> {
-        Shown {
+    fn shown<'a>(&'a self, offering: &'a ToolOffering) -> DigestInputs<'a> {
+        DigestInputs {
             place: &self.place,
-            view,
+            offering,
         }
     }
 
@@ -218,7 +229,7 @@ impl SessionTools {
 
     fn facts(
         &self,
-        view: &View,
+        offering: &ToolOffering,
         (entry, server): (&ToolboxTool, &ServerEntry),
         args: &Value,
     ) -> ToolFacts {
@@ -235,10 +246,10 @@ impl SessionTools {
             runs_in,
             is_without_workspace: server.is_without_workspace(),
             definition: Some(entry.definition.clone()),
-            drift: view.drift(&entry.at),
+            drift: offering.drift(&entry.at),
             file: None,
             view: entry.tool.view.as_ref().and_then(|view| view.uri.clone()),
-            digest: self.digest_now(view, (entry, &hosts), args),
+            digest: self.digest_now(offering, (entry, &hosts), args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),
         }
@@ -281,7 +292,7 @@ impl SessionTools {
                 }
             };
             let request = tasks::request(self, (call, tool, &server), stop);
-            let begun = tasks::Begun::default();
+            let begun = tasks::CreatedTask::default();
             let answer = opened.call(request, cancel, begun.noting(&mut on_news));
             let error = match answer.await {
                 Ok(answer) => return self.keep(answer, call, &server.name).await,
@@ -319,7 +330,7 @@ impl SessionTools {
         &self,
         call: &Call,
         fence: Option<&Fence>,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+    ) -> Result<(ToolRef, Arc<ServerEntry>, LiveConnection), Box<Outcome>> {
         let connected = self.connect(call).await?;
         let (tool, server, opened) = &connected;
         checkpointed::before(self, call, (&tool.tool, server, opened)).await;
@@ -335,23 +346,23 @@ impl SessionTools {
     async fn connect(
         &self,
         call: &Call,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+    ) -> Result<(ToolRef, Arc<ServerEntry>, LiveConnection), Box<Outcome>> {
         let before = self.refresh().await;
         let image = self.look_up_image(&before, call).await;
         let (tool, server) = self.check(&before, call, image.as_ref())?;
         let opened = self.open(&server).await?;
-        let view = self.refresh().await;
-        if Arc::ptr_eq(&view, &before) && opened.image == image {
+        let offering = self.refresh().await;
+        if Arc::ptr_eq(&offering, &before) && opened.image == image {
             return Ok((tool, server, opened));
         }
-        let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
+        let (tool, server) = self.check(&offering, call, opened.image.as_ref())?;
         Ok((tool, server, opened))
     }
 
-    async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {
-        let server = &called(view, call)?.at.server;
+    async fn look_up_image(&self, offering: &ToolOffering, call: &Call) -> Option<ImageId> {
+        let server = &called(offering, call)?.at.server;
         let link = self.link(server);
-        self.shown(view)
+        self.shown(offering)
             .look_up_image(server, link.as_deref())
             .await
     }
@@ -359,17 +370,21 @@ impl SessionTools {
     /// Makes sure that what runs is what was approved: recomputes the digest from what would run now.
     fn check(
         &self,
-        view: &View,
+        offering: &ToolOffering,
         call: &Call,
         image: Option<&ImageId>,
     ) -> Result<(ToolRef, Arc<ServerEntry>), Box<Outcome>> {
-        let entry = called(view, call);
-        let server = entry.and_then(|entry| view.entry(&entry.at.server));
+        let entry = called(offering, call);
+        let server = entry.and_then(|entry| offering.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
             return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
         };
         let hosts = hosts::shown(self, Some(facts));
-        if self.shown(view).digest(entry, &call.args, (image, &hosts)) == facts.digest {
+        if self
+            .shown(offering)
+            .digest(entry, &call.args, (image, &hosts))
+            == facts.digest
+        {
             return Ok((entry.at.clone(), Arc::clone(server)));
         }
         tracing::warn!(call.id = %call.id, "What would run is not what was approved");
@@ -380,7 +395,7 @@ impl SessionTools {
 
     /// Checks a server's answer against its tool's schema, and stores it.
     async fn keep(&self, mut answer: ToolAnswer, call: &Call, server: &str) -> Outcome {
-        if let Some(tool) = called(&self.view(), call) {
+        if let Some(tool) = called(&self.offering(), call) {
             tool.check_answer(&mut answer);
         }
         let whose = (self.assignment.key(), server);
@@ -389,9 +404,9 @@ impl SessionTools {
 }
 
 /// Returns the tool of a call as it is offered now: to the model, by its name, or to the views of its server.
-fn called<'v>(view: &'v View, call: &Call) -> Option<&'v ToolboxTool> {
+fn called<'v>(offering: &'v ToolOffering, call: &Call) -> Option<&'v ToolboxTool> {
     match &call.origin {
-        None => view.toolbox.find(&call.name),
-        Some(_) => view.find_for_apps(&call.facts.as_ref()?.tool),
+        None => offering.toolbox.find(&call.name),
+        Some(_) => offering.find_for_apps(&call.facts.as_ref()?.tool),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::agent::attachments::{Attachments, Given};
-use crate::agent::journal::fence::Fenced;
+use crate::agent::attachments::{Attachments, ReturnedFile};
+use crate::agent::journal::fence::FenceError;
 use crate::domain::{
     Attachment, Audience, BlockContent, Code, ResourceRef, ResultBlock, RunsInKind, SessionKey,
 };
@@ -62,7 +62,7 @@ pub(in crate::agent) async fn kept(
 }
 
 /// Converts a file; a resource is named after the end of its address.
-pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> Given {
+pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> ReturnedFile {
     let source = file.uri.map(|uri| ResourceRef {
         server: server.to_owned(),
         uri,
@@ -70,7 +70,7 @@ pub(in crate::agent) fn given(file: AnswerFile, server: &str) -> Given {
     let name = source.as_ref().map(|source| source.uri.as_str());
     let name = name.and_then(|uri| uri.split(['?', '#']).next());
     let name = name.map(|uri| uri.trim_end_matches('/'));
-    Given {
+    ReturnedFile {
         name: name.or(file.name).unwrap_or_default().to_owned(),
         is_image: file.is_image,
         bytes: file.bytes,
@@ -137,14 +137,14 @@ pub(in crate::agent) fn lost(call: &Call, if_it_only_reads: Outcome, cause: Stri
 }
 
 /// Returns the outcome of a call that its fence kept from being sent.
-pub(in crate::agent) fn fenced(fenced: &Fenced) -> Outcome {
+pub(in crate::agent) fn fenced(fenced: &FenceError) -> Outcome {
     tracing::warn!(error = ?fenced, "A call is not sent");
     match fenced {
         // The gateway that took over has stored an outcome, so this one is dropped as too late.
-        Fenced::TakenOver => Outcome::Unknown {
+        FenceError::TakenOver => Outcome::Unknown {
             cause: Some(fenced.to_string()),
         },
-        Fenced::Unclear(_) | Fenced::Unreadable(_) => {
+        FenceError::Unclear(_) | FenceError::Unreadable(_) => {
             failed(Code::StoreUnavailable, format!("not run: {fenced}"))
         }
     }

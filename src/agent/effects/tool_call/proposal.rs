@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::SessionTools;
 use crate::domain::{FIND_TOOLS, ToolRef, USE_TOOL};
-use crate::servers::{View, asked_for};
+use crate::servers::{ToolOffering, asked_for};
 use crate::session::{Proposal, Resolution};
 
 /// Resolves and validates a call, before anybody is asked. A call through `use_tool` becomes a call of the
@@ -24,7 +24,7 @@ pub(in crate::agent::effects) fn propose(
     };
     match name {
         FIND_TOOLS => {
-            let found = tools.view().deferred().find(args);
+            let found = tools.offering().deferred().find(args);
             let resolution = found.map_or_else(Resolution::Invalid, Resolution::Answered);
             proposal(name, args, false, resolution)
         }
@@ -37,8 +37,8 @@ pub(in crate::agent::effects) fn propose(
 }
 
 /// The error for an unknown tool name, with the known names.
-pub(super) fn no_tool(view: &View, name: &str) -> String {
-    let names = view.definitions.iter().map(|tool| tool.name.as_str());
+pub(super) fn no_tool(offering: &ToolOffering, name: &str) -> String {
+    let names = offering.definitions.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = names.collect();
     let known = if known.is_empty() {
         "none".to_owned()
@@ -54,11 +54,11 @@ pub(in crate::agent) fn propose_for_view(
     at: &ToolRef,
     args: Value,
 ) -> Proposal {
-    let view = tools.view();
-    let found = view.find_for_apps(at);
+    let offering = tools.offering();
+    let found = offering.find_for_apps(at);
     let name = found.map_or(&at.tool, |found| &found.tool.name).clone();
     let resolution = match found {
-        Some(found) => tools.resolve_found(&view, found, &args),
+        Some(found) => tools.resolve_found(&offering, found, &args),
         None => Resolution::Invalid(format!(
             "the server `{}` has no tool `{}` that its views may call: there is none, it is switched \
              off, or it is for the model alone",

@@ -11,11 +11,11 @@ use tokio::time::{Instant, timeout_at};
 use super::SessionTools;
 use crate::domain::{FileFacts, written_path};
 use crate::sandbox::assignment::SandboxAssignment;
-use crate::servers::{BUNDLED, Held, Source};
+use crate::servers::{BUNDLED, LiveConnection, Source};
 use crate::session::{Proposal, Resolution, ToolFacts};
 
 /// The time limit of all look-ups for one answer.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 /// The time limit of the server's answers, which leaves time to cancel the request.
 const ANSWER_LIMIT: Duration = Duration::from_millis(900);
 /// The most files looked up for one answer.
@@ -26,7 +26,7 @@ const WORKSPACE: &str = "/workspace";
 /// The access to a session's files at the moment.
 pub(in crate::agent) enum Files<'a> {
     /// The sandbox's server runs.
-    Open(Held),
+    Open(LiveConnection),
     /// No tool has run in the session, so it has no files, unless its sandbox was claimed.
     Unused(&'a SandboxAssignment),
     /// Unknown: its server has ended, or was never started by this gateway.
@@ -36,10 +36,10 @@ pub(in crate::agent) enum Files<'a> {
 impl<'a> Files<'a> {
     /// Returns the access to the session's files without starting anything, through our own server only.
     pub(in crate::agent) fn of(tools: &'a SessionTools, is_unused: bool) -> Self {
-        let view = tools.view();
-        let entry = view.entry(BUNDLED);
+        let offering = tools.offering();
+        let entry = offering.entry(BUNDLED);
         let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
-        let open = tools.link(BUNDLED).and_then(|link| link.held());
+        let open = tools.link(BUNDLED).and_then(|link| link.live());
         match open {
             Some(server) if is_ours => Self::Open(server),
             None if is_ours && is_unused => Self::Unused(&tools.assignment),
@@ -49,7 +49,10 @@ impl<'a> Files<'a> {
 }
 
 /// Looks up the files that the calls of an answer would write, and adds the results to the calls.
-pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnce() -> Files<'a>) {
+pub(in crate::agent) async fn look_up<'a>(
+    calls: &mut [Proposal],
+    files: impl FnOnce() -> Files<'a>,
+) {
     let paths: Vec<Option<String>> = calls.iter().map(path_of).collect();
     let places: Vec<_> = paths.iter().flatten().map(|path| place(path)).collect();
     // Calls of one answer run concurrently: if two of them write a file, no result would be reliable.
@@ -64,12 +67,12 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
         return;
     }
     let files = files();
-    let until = Instant::now() + LOOK_LIMIT;
+    let until = Instant::now() + LOOKUP_LIMIT;
     let is_empty = match &files {
         Files::Unused(assignment) => timeout_at(until, assignment.is_unclaimed()).await == Ok(true),
         Files::Open(_) | Files::Unknown => false,
     };
-    let looks = wanted.into_iter().map(async |(call, path)| {
+    let lookups = wanted.into_iter().map(async |(call, path)| {
         let found = match &files {
             Files::Open(server) => {
                 let asked = server.connection.file_facts(path, ANSWER_LIMIT);
@@ -82,7 +85,7 @@ pub(in crate::agent) async fn look<'a>(calls: &mut [Proposal], files: impl FnOnc
             Arc::make_mut(facts).file = Some(file);
         }
     });
-    futures::future::join_all(looks).await;
+    futures::future::join_all(lookups).await;
 }
 
 /// Returns the file that a call would write, if it is a call of the sandbox's own tool.

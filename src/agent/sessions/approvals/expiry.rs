@@ -19,8 +19,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Starts the task.
 pub(in crate::agent::sessions) fn start(registry: &Arc<SessionRegistry>) {
-    let looking = expire_at_rest(Arc::downgrade(registry));
-    registry.tasks.spawn(looking);
+    let advancing = expire_at_rest(Arc::downgrade(registry));
+    registry.tasks.spawn(advancing);
 }
 
 /// Wakes sessions whose calls expire, until the registry stops.
@@ -37,7 +37,7 @@ async fn expire_at_rest(registry: Weak<SessionRegistry>) {
         let Some(inner) = registry.upgrade() else {
             return;
         };
-        wait = look(&inner).await.unwrap_or_else(|error| {
+        wait = advance(&inner).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "Calls of sessions at rest expire later");
             EVERY
         });
@@ -45,7 +45,7 @@ async fn expire_at_rest(registry: Weak<SessionRegistry>) {
 }
 
 /// Wakes overdue sessions, and returns the time until the next one is due.
-async fn look(registry: &Arc<SessionRegistry>) -> Result<Duration, Error> {
+async fn advance(registry: &Arc<SessionRegistry>) -> Result<Duration, Error> {
     let sessions = registry.factory.place.records.sessions();
     for key in sessions.overdue(now()).await? {
         registry.review_one(&key).await;

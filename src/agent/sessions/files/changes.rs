@@ -3,7 +3,7 @@
 use super::SessionFiles;
 use super::refusing::refused;
 use crate::agent::Sessions;
-use crate::agent::checkpoints::{CheckpointError, UndoError, UndoPlan, Undone};
+use crate::agent::checkpoints::{CheckpointError, UndoError, UndoPlan, UndoResult};
 use crate::agent::mailbox::store_away;
 use crate::domain::{Caller, Code, FileChange, FileState, SessionKey, WorkspaceChange};
 use crate::mcp::FileError;
@@ -88,7 +88,7 @@ impl SessionFiles {
     }
 
     /// Restores that state, if the plan is still the one that was shown.
-    pub async fn undo(&self, number: u64, shown: &str) -> Result<Undone, Refusal> {
+    pub async fn undo(&self, number: u64, shown: &str) -> Result<UndoResult, Refusal> {
         self.check_history()?;
         let opened = self.door.open().await?;
         let kept = self.door.checkpoints();

@@ -49,7 +49,7 @@ impl SessionFiles {
             may_act(caller)?;
             // Store the session, so that the files belong to it.
             let open = SessionRequest::Command(Command::Open { title: None });
-            sessions.tell(key, caller, open).await?;
+            sessions.submit(key, caller, open).await?;
         }
         let by = caller.user.id.clone();
         let whose = by.clone();

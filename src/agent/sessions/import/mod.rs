@@ -38,7 +38,7 @@ pub struct CarriedFile {
 
 /// The result of importing a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Imported {
+pub enum ImportResult {
     New(SessionKey),
     /// It was imported before.
     There(SessionKey),
@@ -84,7 +84,7 @@ impl Importing {
 
     /// Imports a conversation. Its id is derived from tenant, person, program and its id there, so each
     /// person imports the same conversation only once.
-    pub async fn take(&self, mut conversation: Conversation) -> Result<Imported, Refusal> {
+    pub async fn take(&self, mut conversation: Conversation) -> Result<ImportResult, Refusal> {
         let registry = &self.sessions.0;
         let (place, id) = (conversation.origin.0, conversation.origin.1.as_str());
         let Caller { tenant, user, .. } = &self.caller;
@@ -94,7 +94,7 @@ impl Importing {
             session: SessionId::derived(&words),
         };
         if self.has_journal(&key).await? {
-            return Ok(Imported::There(key));
+            return Ok(ImportResult::There(key));
         }
         self.keep_files(&key, &mut conversation).await?;
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
@@ -111,10 +111,10 @@ impl Importing {
         if let Err(refusal) = journal.create(&commits).await {
             // A concurrent import of the same file was faster.
             let is_there = refusal.code == Code::Internal && self.has_journal(&key).await?;
-            return is_there.then_some(Imported::There(key)).ok_or(refusal);
+            return is_there.then_some(ImportResult::There(key)).ok_or(refusal);
         }
-        registry.projection.tell(&key, &state.control);
-        Ok(Imported::New(key))
+        registry.projection.update(&key, &state.control);
+        Ok(ImportResult::New(key))
     }
 
     /// Stores the attachments, as an upload would, within the same limits. A refused one is named in the

@@ -2,7 +2,7 @@
 //! text that names its source. So it is part of the transcript, and shows later what the model read.
 
 use super::calls::whose;
-use crate::agent::attachments::Given;
+use crate::agent::attachments::ReturnedFile;
 use crate::agent::mailbox::{SessionRequest, ViewContext};
 use crate::agent::sessions::Sessions;
 use crate::domain::{Attachment, Caller, Holder, SessionKey};
@@ -25,7 +25,7 @@ pub(in crate::agent::sessions) async fn keep(
     }
     // Store the session, which also refuses a caller who may look at it but not act in it.
     let open = SessionRequest::Command(Command::Open { title: None });
-    sessions.tell(key, caller, open).await?;
+    sessions.submit(key, caller, open).await?;
     sessions.listed().await;
     let _share = sessions.attachments().begin(Holder {
         tenant: caller.tenant.id.clone(),
@@ -34,7 +34,7 @@ pub(in crate::agent::sessions) async fn keep(
     let mut kept = Vec::with_capacity(views.len());
     for view in views {
         let (server, tool) = whose(sessions, key, caller, &view.call).await?;
-        let given = Given {
+        let given = ReturnedFile {
             name: name_of(&server, &tool),
             is_image: false,
             bytes: marked(&server, &tool, &view.text).into_bytes(),

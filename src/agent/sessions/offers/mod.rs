@@ -17,11 +17,11 @@ use serde_json::{Map, Value, json};
 use super::{Sessions, may_act};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::effects::tool_call::outcome::given;
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
 use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
 use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::servers::offers::{self, ListedOffer};
 use crate::session::{Command, Refusal};
 
@@ -58,7 +58,7 @@ pub enum MessagePart {
 
 /// The open connection of a session to a server.
 struct OpenServer {
-    held: Held,
+    held: LiveConnection,
     /// The time limit of an answer.
     limit: Duration,
     feed: Arc<Feed>,
@@ -186,7 +186,7 @@ impl<'s> SessionOffers<'s> {
         may_act(caller)?;
         // The results are stored with the session, so the session has to be stored.
         let store = SessionRequest::Command(Command::Open { title: None });
-        self.0.tell(key, caller, store).await?;
+        self.0.submit(key, caller, store).await?;
         self.0.listed().await;
         let by = caller.user.id.clone();
         let now_there = self
@@ -220,7 +220,7 @@ impl<'s> SessionOffers<'s> {
         self.0.0.tasks.spawn(async move {
             while let Some(uri) = changes.recv().await {
                 let server = server.clone();
-                feed.announce(What::ResourceChanged(ResourceRef { server, uri }));
+                feed.announce(FeedItem::ResourceChanged(ResourceRef { server, uri }));
             }
         });
     }

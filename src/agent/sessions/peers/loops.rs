@@ -41,9 +41,9 @@ pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
                 }
             },
             News::Reconnected => {
-                inner.factory.servers.look_again();
-                inner.look_at_all();
-                inner.tell_answers();
+                inner.factory.servers.refresh();
+                inner.refresh_all();
+                inner.send_answers();
             }
         }
     }
@@ -64,7 +64,7 @@ pub(in crate::agent::sessions) async fn pass_news(inner: Weak<SessionRegistry>) 
             () = stop.cancelled() => return,
             Ok(()) = changes.changed() => {
                 let from = cluster.gateway.clone();
-                cluster.broadcaster.tell_everybody(ClusterMessage::Providers { from });
+                cluster.broadcaster.publish_to_all(ClusterMessage::Providers { from });
                 continue;
             }
             update = news.recv() => update,
@@ -73,7 +73,7 @@ pub(in crate::agent::sessions) async fn pass_news(inner: Weak<SessionRegistry>) 
             Ok(update) => {
                 let from = cluster.gateway.clone();
                 let message = ClusterMessage::Server { from, update };
-                cluster.broadcaster.tell_everybody(message);
+                cluster.broadcaster.publish_to_all(message);
             }
             // The other gateways read the records again within seconds.
             Err(RecvError::Lagged(_)) => {}

@@ -11,7 +11,7 @@ use tokio::sync::mpsc::error::TrySendError;
 
 use super::registry::SessionRegistry;
 use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::Message;
 use crate::domain::{GatewayId, SessionKey};
@@ -20,7 +20,7 @@ use crate::store::Error;
 use crate::store::live::cluster_bus::Address;
 
 /// The most unfinished sessions checked concurrently.
-const LOOKS: usize = 16;
+const REFRESHES: usize = 16;
 
 impl SessionRegistry {
     /// Runs a round of heartbeats. Returns true if another gateway is gone.
@@ -29,10 +29,10 @@ impl SessionRegistry {
         let found = self.cluster.membership.take_found();
         if found.was_away {
             // Others may have declared this gateway dead and taken over its sessions.
-            self.look_at_all();
+            self.refresh_all();
         }
         let behind = self.cluster.membership.take_behind();
-        self.look_at_each(behind.into_iter().collect());
+        self.refresh_each(behind.into_iter().collect());
         Ok(found.is_somebody_gone)
     }
 
@@ -44,7 +44,7 @@ impl SessionRegistry {
         if is_somebody_gone {
             // The gateway may have died between storing its last commit and announcing it, and the session
             // may be idle since.
-            self.look_at_all();
+            self.refresh_all();
         }
     }
 
@@ -56,7 +56,7 @@ impl SessionRegistry {
                     self.pass_on(key, updates);
                 }
             }
-            (ClusterMessage::Look { key }, _) => self.look_at(&key),
+            (ClusterMessage::Refresh { key }, _) => self.refresh(&key),
             (ClusterMessage::Came { gateway }, _) => self.cluster.membership.saw(&gateway),
             (ClusterMessage::Left { gateway }, _) => {
                 self.cluster.membership.forget(&gateway);
@@ -105,14 +105,14 @@ impl SessionRegistry {
         let mailbox = slot.mailbox.clone().filter(|mailbox| !mailbox.is_closed());
         drop(slots);
         if is_deleted && let Some(feed) = self.forget(key) {
-            feed.show(What::Deleted);
+            feed.show(FeedItem::Deleted);
         }
         match mailbox {
             Some(mailbox) => {
                 if let Err(TrySendError::Full(_)) = mailbox.try_send(Message::Updates(updates)) {
                     // A task with a full mailbox is busy: ask it to look at the journal later.
                     self.tasks
-                        .spawn(async move { drop(mailbox.send(Message::Look).await) });
+                        .spawn(async move { drop(mailbox.send(Message::Refresh).await) });
                 }
             }
             None if is_watched && !is_deleted => self.wake(key),
@@ -121,16 +121,16 @@ impl SessionRegistry {
     }
 
     /// Makes the session's task look at the journal, starting it if necessary.
-    fn look_at(self: &Arc<Self>, key: &SessionKey) {
+    fn refresh(self: &Arc<Self>, key: &SessionKey) {
         let mailbox = self.slots().get(key).and_then(|slot| slot.mailbox.clone());
         match mailbox.filter(|mailbox| !mailbox.is_closed()) {
-            Some(mailbox) => drop(mailbox.try_send(Message::Look)),
+            Some(mailbox) => drop(mailbox.try_send(Message::Refresh)),
             None => self.wake(key),
         }
     }
 
     /// Looks at all sessions in memory or watched, because each may have missed something.
-    fn look_at_all(self: &Arc<Self>) {
+    fn refresh_all(self: &Arc<Self>) {
         let slots = self.slots();
         let keys: Vec<SessionKey> = slots
             .iter()
@@ -138,18 +138,18 @@ impl SessionRegistry {
             .map(|(key, _)| key.clone())
             .collect();
         drop(slots);
-        self.look_at_each(keys);
+        self.refresh_each(keys);
     }
 
     /// Makes sessions in memory look at their journals. Others are woken only if the journal has more than
     /// was shown: waking thousands of watched sessions at once would take a hundred MiB for nothing.
-    fn look_at_each(self: &Arc<Self>, mut keys: Vec<SessionKey>) {
+    fn refresh_each(self: &Arc<Self>, mut keys: Vec<SessionKey>) {
         let slots = self.slots();
         keys.retain(|key| {
             let slot = slots.get(key).filter(|slot| slot.is_live());
             match slot.and_then(|slot| slot.mailbox.as_ref()) {
                 Some(mailbox) => {
-                    drop(mailbox.try_send(Message::Look));
+                    drop(mailbox.try_send(Message::Refresh));
                     false
                 }
                 None => true,
@@ -161,10 +161,10 @@ impl SessionRegistry {
         }
         let (inner, stop) = (Arc::clone(self), self.stop.clone());
         self.tasks.spawn(async move {
-            let looks = stream::iter(keys);
-            let looks =
-                looks.for_each_concurrent(LOOKS, |key| Arc::clone(&inner).wake_if_behind(key));
-            stop.run_until_cancelled(looks).await;
+            let refreshes = stream::iter(keys);
+            let refreshes = refreshes
+                .for_each_concurrent(REFRESHES, |key| Arc::clone(&inner).wake_if_behind(key));
+            stop.run_until_cancelled(refreshes).await;
         });
     }
 
@@ -176,14 +176,14 @@ impl SessionRegistry {
         match self.store.version(&key).await {
             Ok(version) if Some(version) == shown => {}
             // The task of a damaged session tells its watchers.
-            Ok(_) => self.look_at(&key),
-            Err(error) if error.is_damage() => self.look_at(&key),
+            Ok(_) => self.refresh(&key),
+            Err(error) if error.is_damage() => self.refresh(&key),
             Err(_) => self.cluster.membership.fall_behind(&key),
         }
     }
 
     /// Sends the whole answers that stream here again, because a request for one may have been lost.
-    fn tell_answers(&self) {
+    fn send_answers(&self) {
         for slot in self.slots().values() {
             if let Some(mailbox) = &slot.mailbox {
                 // A full mailbox means that the task is busy: the next piece of the answer reveals the gap.
@@ -197,8 +197,8 @@ impl SessionRegistry {
         let active = self.store.active().await?;
         self.seen().retain(|key, _| active.contains(key));
         self.damaged().retain(|key| active.contains(key));
-        let looks = stream::iter(active).map(|key| self.check(key));
-        let woken: Vec<bool> = looks.buffer_unordered(LOOKS).collect().await;
+        let refreshes = stream::iter(active).map(|key| self.check(key));
+        let woken: Vec<bool> = refreshes.buffer_unordered(REFRESHES).collect().await;
         Ok(woken.into_iter().filter(|is_woken| *is_woken).count())
     }
 
@@ -224,11 +224,11 @@ impl SessionRegistry {
             .get(&key)
             .is_some_and(super::registry::slot::Slot::is_live);
         if is_live {
-            self.look_at(&key);
+            self.refresh(&key);
             return false;
         }
         if !self.cluster.is_shared() {
-            self.look_at(&key);
+            self.refresh(&key);
             return true;
         }
         match self.runner(&key).await {
@@ -237,7 +237,7 @@ impl SessionRegistry {
                 let is_mine = runner.as_ref() == Some(&self.cluster.gateway);
                 let has_work = runner.is_none() || (is_mine && is_news);
                 if has_work {
-                    self.look_at(&key);
+                    self.refresh(&key);
                 }
                 has_work
             }
@@ -269,7 +269,7 @@ impl SessionRegistry {
         }
         match mailbox {
             Some(mailbox) => {
-                if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Look) {
+                if let Err(TrySendError::Full(look)) = mailbox.try_send(Message::Refresh) {
                     // A task with a full mailbox is busy: ask it to look later.
                     self.tasks
                         .spawn(async move { drop(mailbox.send(look).await) });
@@ -316,7 +316,7 @@ impl SessionRegistry {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen(&self) -> MutexGuard<'_, super::registry::Seen> {
+    fn seen(&self) -> MutexGuard<'_, super::registry::CheckedSessions> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

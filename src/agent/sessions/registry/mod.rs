@@ -17,7 +17,7 @@ use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
 use crate::agent::effects::session_agent::AgentFactory;
-use crate::agent::feed::{Feed, What};
+use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
 use crate::agent::mailbox::{Message, store_away};
@@ -36,7 +36,7 @@ use crate::store::{LiveStore, Records};
 const MAILBOX: usize = 256;
 
 /// Version and runner of sessions at the last check.
-pub(super) type Seen = HashMap<SessionKey, (u64, Option<GatewayId>)>;
+pub(super) type CheckedSessions = HashMap<SessionKey, (u64, Option<GatewayId>)>;
 
 pub(super) struct SessionRegistry {
     pub(super) store: Arc<dyn LiveStore>,
@@ -57,7 +57,7 @@ pub(super) struct SessionRegistry {
     pub(super) lists: ListBroadcast,
     pub(super) cluster: Arc<Cluster>,
     /// Unfinished sessions that are not in memory: version and runner as of the last read.
-    pub(super) seen: Mutex<Seen>,
+    pub(super) seen: Mutex<CheckedSessions>,
     /// Unfinished sessions that were found damaged.
     pub(super) damaged: Mutex<HashSet<SessionKey>>,
     /// Never held across an await.
@@ -231,7 +231,7 @@ impl SessionRegistry {
             Err(error) => {
                 let refusal = unreadable(key, &error);
                 if error.is_damage() {
-                    feed.show(What::Damaged);
+                    feed.show(FeedItem::Damaged);
                 } else if feed.is_watched() {
                     // No further update may come for it.
                     self.cluster.membership.fall_behind(key);

@@ -22,11 +22,11 @@ pub async fn remove_expired_rows(
     after: Duration,
     stop: CancellationToken,
 ) {
-    let looking = async {
+    let advancing = async {
         let mut ticks = tokio::time::interval(EVERY);
         loop {
             ticks.tick().await;
-            match look(&*live, &records, after).await {
+            match advance(&*live, &records, after).await {
                 Ok(0) => {}
                 Ok(removed) => {
                     tracing::info!(removed, "Sessions were forgotten by HISTORY_TTL_SECONDS");
@@ -36,11 +36,11 @@ pub async fn remove_expired_rows(
         }
     };
     // `None` = stopped.
-    let _: Option<()> = stop.run_until_cancelled(looking).await;
+    let _: Option<()> = stop.run_until_cancelled(advancing).await;
 }
 
 /// Removes rows without a journal, and returns their number.
-async fn look(live: &dyn LiveStore, records: &Records, after: Duration) -> Result<usize, Error> {
+async fn advance(live: &dyn LiveStore, records: &Records, after: Duration) -> Result<usize, Error> {
     let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
     let before = Timestamp(clock::now().0.saturating_sub(after));
     let mut removed = 0;

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use super::refusal::{not_found, unreadable};
 use super::registry::SessionRegistry;
 use crate::agent::cluster::message::{ClusterMessage, SessionUpdate};
-use crate::agent::feed::What;
+use crate::agent::feed::FeedItem;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::journal::JournalError;
 use crate::agent::mailbox::{Message, stopping, store_away};
@@ -33,7 +33,7 @@ pub(super) async fn delete_given_up(registry: Arc<SessionRegistry>) {
     let stop = registry.stop.clone();
     let deleting = async {
         loop {
-            let wait = match look(&registry).await {
+            let wait = match advance(&registry).await {
                 Ok(next) => next.map_or(EVERY, |at| until(at).min(EVERY)),
                 Err(error) => {
                     tracing::warn!(%error, "Sessions that were given up cannot be read");
@@ -72,7 +72,7 @@ pub(super) async fn erase_deleted(registry: Arc<SessionRegistry>) {
 }
 
 /// Deletes sessions that are due, and hides the others. Returns the time at which the next one is due.
-async fn look(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
+async fn advance(registry: &Arc<SessionRegistry>) -> Result<Option<Timestamp>, Error> {
     let mut next = None;
     for row in registry.records().sessions().given_up().await? {
         let Some(at) = row.marks.delete_at else {
@@ -130,7 +130,7 @@ pub(super) async fn give_up(
         return Ok(None);
     }
     registry.given_up.notify_one();
-    registry.lists.tell(vec![ListUpdate::GivenUp {
+    registry.lists.publish(vec![ListUpdate::GivenUp {
         key: key.clone(),
         owner: owner.clone(),
         delete_at,
@@ -149,7 +149,7 @@ pub(super) async fn take_back(
         return Ok(false);
     }
     if let Some(row) = rows.find(key).await? {
-        registry.lists.tell(vec![ListUpdate::Changed(row)]);
+        registry.lists.publish(vec![ListUpdate::Changed(row)]);
     }
     Ok(true)
 }
@@ -180,19 +180,19 @@ pub(super) async fn remove(
     registry.projection.forget(key, by);
     registry.projection.written().await;
     if let Some(feed) = registry.forget(key) {
-        feed.show(What::Deleted);
+        feed.show(FeedItem::Deleted);
     }
     registry
         .cluster
         .broadcaster
-        .tell(key, || SessionUpdate::Deleted);
+        .publish(key, || SessionUpdate::Deleted);
     if let Some(sandbox) = left {
         registry.factory.place.remove(key, &sandbox).await;
         let key = key.clone();
         registry
             .cluster
             .broadcaster
-            .tell_everybody(ClusterMessage::Removed { key, sandbox });
+            .publish_to_all(ClusterMessage::Removed { key, sandbox });
     }
     registry.deleted.notify_one();
     Ok(())
@@ -235,7 +235,7 @@ async fn leave(
     }
     let (reply, answer) = oneshot::channel();
     let by = by.clone();
-    let mut leaving = Message::Leave { by, reply };
+    let mut leaving = Message::Delete { by, reply };
     loop {
         if registry.stop.is_cancelled() {
             return Err(stopping());

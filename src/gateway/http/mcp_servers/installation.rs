@@ -107,7 +107,8 @@ impl From<Option<PackagePreview>> for PackageResponse {
 /// An installed package.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct Installed {
+#[schema(as = Installed)]
+struct PackageReport {
     /// The exact version.
     version: String,
     /// The digest of everything that was installed.
@@ -118,7 +119,7 @@ struct Installed {
     skipped_scripts: Vec<String>,
 }
 
-impl From<InstalledPackage> for Installed {
+impl From<InstalledPackage> for PackageReport {
     fn from(package: InstalledPackage) -> Self {
         Self {
             version: package.version,
@@ -190,7 +191,7 @@ struct ChangedTool {
 #[derive(Serialize, ToSchema)]
 struct Newer {
     #[serde(flatten)]
-    package: Installed,
+    package: PackageReport,
     /// The tools that only the newer version has.
     added: Vec<DefinedTool>,
     /// The tools that only the version in use has.
@@ -228,7 +229,7 @@ pub(in crate::gateway) struct InstallationResponse {
     package: Package,
     /// The installation that sessions use; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    installed: Option<Installed>,
+    installed: Option<PackageReport>,
     /// A newer version that waits for an admin's decision; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     newer: Option<Newer>,

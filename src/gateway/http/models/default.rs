@@ -10,7 +10,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::word_list;
-use crate::providers::{DefaultFor, Wanted};
+use crate::providers::{DefaultFor, WantedModel};
 use crate::session::ModelChoice;
 use crate::tenancy::Clock;
 
@@ -91,7 +91,7 @@ pub(super) async fn set_model_default(
 ) -> Result<Json<ModelDefaults>, ApiError> {
     let whose = whose(&caller, body.scope.as_deref())?;
     let provider = required("provider", body.provider)?;
-    let wanted = Wanted::new(Some(provider), body.model);
+    let wanted = WantedModel::new(Some(provider), body.model);
     let (tenant, user) = (&caller.tenant.id, &caller.user.id);
     let choice = state.providers.choose((tenant, user), &wanted, None)?;
     if let Some(offer) = state.providers.find(tenant, &choice.provider) {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use self::describe::AvailableModel;
-use self::list::Asked;
+use self::list::ModelListRequest;
 use self::probe::Verdict;
 use crate::domain::{Caller, Code, Role};
 use crate::gateway::GatewayState;
@@ -158,7 +158,7 @@ pub(super) async fn list_models(
         state.access.check_guarded(&parts)?;
     }
     let whose = (&caller.tenant.id, &caller.user.id);
-    let asked = Asked {
+    let asked = ModelListRequest {
         offers: state.providers.visible(whose),
         choice: state.providers.configured_choice(whose),
         is_fresh: query.refresh,
@@ -184,7 +184,7 @@ pub(super) async fn check_models(
     need_admin(&caller)?;
     state.access.check_guarded(&parts)?;
     let whose = (&caller.tenant.id, &caller.user.id);
-    let asked = Asked {
+    let asked = ModelListRequest {
         offers: state.providers.visible(whose),
         choice: state.providers.configured_choice(whose),
         is_fresh: true,

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::agent::{Budgets, Probe, Unanswered};
-use crate::context::{Assembled, Context, Manner};
+use crate::agent::{Budgets, Probe, ProbeError};
+use crate::context::{AssembledRequest, Context, RequestOptions};
 use crate::domain::{Holder, TenantId};
 use crate::llm::catalogue::Model;
 use crate::llm::{self, ProviderKind, Refusal};
@@ -26,7 +26,7 @@ const KEPT: Duration = Duration::from_mins(1);
 pub(super) struct Prober {
     turns: Semaphore,
     /// Never held across an await.
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Vec<CachedProbe>>,
 }
 
 /// Pays for probes.
@@ -36,7 +36,7 @@ pub(super) trait Payer: Send + Sync {
     fn tenant(&self) -> &TenantId;
 
     /// Makes the request of a probe.
-    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered>;
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), ProbeError>;
 }
 
 /// A person pays from their budgets.
@@ -46,13 +46,13 @@ impl Payer for (Budgets, Holder) {
         &self.1.tenant
     }
 
-    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered> {
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), ProbeError> {
         self.0.probe(&self.1, probe).await
     }
 }
 
 /// The cached result for one model of a provider and one tenant. A changed provider gets a new entry.
-struct Kept {
+struct CachedProbe {
     tenant: TenantId,
     offer: Arc<Offer>,
     model: String,
@@ -121,11 +121,11 @@ impl Prober {
             patience: PATIENCE,
         };
         let answered = payer.ask(probe).await;
-        let is_unpaid = matches!(answered, Err(Unanswered::Unpaid(_)));
+        let is_unpaid = matches!(answered, Err(ProbeError::Unpaid(_)));
         let (problem, is_unknown) = match answered {
             Ok(()) => (None, false),
-            Err(Unanswered::Unpaid(refusal)) => (Some(refusal.message), false),
-            Err(Unanswered::Failed(error)) => {
+            Err(ProbeError::Unpaid(refusal)) => (Some(refusal.message), false),
+            Err(ProbeError::Failed(error)) => {
                 let is_unknown = matches!(
                     error,
                     llm::Error::Rejected {
@@ -135,7 +135,7 @@ impl Prober {
                 );
                 (Some(error.to_string()), is_unknown)
             }
-            Err(Unanswered::Late) => {
+            Err(ProbeError::Late) => {
                 let text = format!("it did not answer within {} s", PATIENCE.as_secs());
                 (Some(text), false)
             }
@@ -162,7 +162,7 @@ impl Prober {
             return Arc::clone(&known.slot);
         }
         let slot = Arc::<Slot>::default();
-        kept.push(Kept {
+        kept.push(CachedProbe {
             tenant: tenant.clone(),
             offer: Arc::clone(offer),
             model: model.to_owned(),
@@ -173,8 +173,8 @@ impl Prober {
     }
 }
 
-fn request(kind: ProviderKind, model: &str) -> Assembled {
-    let manner = Manner {
+fn request(kind: ProviderKind, model: &str) -> AssembledRequest {
+    let options = RequestOptions {
         model: model.to_owned(),
         max_tokens: Some(match kind {
             // OpenAI's reasoning models refuse a lower limit.
@@ -184,7 +184,7 @@ fn request(kind: ProviderKind, model: &str) -> Assembled {
             | ProviderKind::OpenAiCompatible
             | ProviderKind::Scripted => 1,
         }),
-        ..Manner::default()
+        ..RequestOptions::default()
     };
-    Assembled::of([Context::user("Say OK.")], manner)
+    AssembledRequest::of([Context::user("Say OK.")], options)
 }

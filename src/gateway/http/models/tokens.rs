@@ -14,7 +14,7 @@ use crate::gateway::extract::{Body, required};
 use crate::gateway::wire::thousandths;
 use crate::gateway::word_list;
 use crate::jobs::Pool;
-use crate::providers::Wanted;
+use crate::providers::WantedModel;
 
 /// The longest text that is counted, in bytes.
 const MAX_TEXT_BYTES: usize = 512 * 1024;
@@ -66,7 +66,7 @@ pub(super) async fn count_tokens(
         let words = format!("a text that is counted has at most {MAX_TEXT_BYTES} bytes");
         return Err(ApiError::of_field(Code::InvalidArguments, "text", words));
     }
-    let wanted = Wanted::new(body.provider, Some(model));
+    let wanted = WantedModel::new(body.provider, Some(model));
     let (tenant, user) = (&caller.tenant.id, &caller.user.id);
     let choice = state.providers.choose((tenant, user), &wanted, None)?;
     let offer = state.providers.find(tenant, &choice.provider);

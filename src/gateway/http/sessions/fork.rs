@@ -13,7 +13,7 @@ use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath};
-use crate::gateway::wire::{self, Parsed, SessionItem};
+use crate::gateway::wire::{self, ParsedCommand, SessionItem};
 
 /// The past that the new session shares, and the way it continues.
 #[derive(ToSchema)]
@@ -66,7 +66,7 @@ pub(in crate::gateway::http) async fn fork_session(
     SessionPath(session): SessionPath,
     Body(body): Body<Value>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
-    let Parsed::Fork(request) = wire::parse(&caller, "session:fork", &[body])? else {
+    let ParsedCommand::Fork(request) = wire::parse(&caller, "session:fork", &[body])? else {
         return Err(ApiError::new(
             Code::Internal,
             "`session:fork` makes no fork",

@@ -7,11 +7,11 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::agent::{Imported, Importing};
+use crate::agent::{ImportResult, Importing};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::import::{Found, read};
+use crate::gateway::import::{FileEntry, read};
 
 /// The largest file, in bytes.
 const MAX_FILE: usize = 64 * 1024 * 1024;
@@ -80,8 +80,8 @@ pub(in crate::gateway::http) async fn import_sessions(
     let mut done = ImportDone::default();
     for item in found {
         let conversation = match item {
-            Found::Conversation(conversation) => conversation,
-            Found::Unusable { title, why } => {
+            FileEntry::Conversation(conversation) => conversation,
+            FileEntry::Unusable { title, why } => {
                 let reason = why.to_owned();
                 done.skipped.push(SkippedItem { title, reason });
                 continue;
@@ -94,8 +94,8 @@ pub(in crate::gateway::http) async fn import_sessions(
             title,
         };
         match imported {
-            Ok(Imported::New(key)) => done.imported.push(item(key.session, title)),
-            Ok(Imported::There(key)) => done.already_there.push(item(key.session, title)),
+            Ok(ImportResult::New(key)) => done.imported.push(item(key.session, title)),
+            Ok(ImportResult::There(key)) => done.already_there.push(item(key.session, title)),
             // The rest would fail as well. Imported sessions stay, and a retry with the same file continues.
             Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal.into()),
             Err(refusal) => {

@@ -84,7 +84,7 @@ async fn rename(
     title: String,
 ) -> Result<Json<SessionItem>, ApiError> {
     let ask = SessionRequest::Command(Command::Rename { title });
-    state.sessions.tell(key, caller, ask).await?;
+    state.sessions.submit(key, caller, ask).await?;
     let mut item = find(state, caller, key).await?;
     // The row may still have the old title.
     let view = state.sessions.join(key, caller).await?.view;

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 
 use self::body::UsagePage;
-use self::query::{Asked, UsageQuery};
+use self::query::{CheckedQuery, UsageQuery};
 use crate::agent::UsageAccess;
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
@@ -35,7 +35,7 @@ pub(in crate::gateway::http) async fn read_usage(
     Query(query): Query<UsageQuery>,
 ) -> Result<Response, ApiError> {
     let is_table = query.wants_table()? || accepts_table(&headers);
-    let Asked {
+    let CheckedQuery {
         mut request,
         person,
         days,

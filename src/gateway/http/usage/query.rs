@@ -58,7 +58,7 @@ pub(in crate::gateway::http) struct UsageQuery {
 }
 
 /// The query after its checks.
-pub(super) struct Asked {
+pub(super) struct CheckedQuery {
     pub(super) request: UsageRequest,
     pub(super) person: Option<UserId>,
     /// The first and the last day.
@@ -74,7 +74,7 @@ impl UsageQuery {
         }
     }
 
-    pub(super) fn checked(self) -> Result<Asked, ApiError> {
+    pub(super) fn checked(self) -> Result<CheckedQuery, ApiError> {
         let days = self.days()?;
         let by = self.by()?;
         let (sorting, direction) = self.sorted(by)?;
@@ -103,7 +103,7 @@ impl UsageQuery {
                 text,
             ));
         }
-        Ok(Asked {
+        Ok(CheckedQuery {
             request: UsageRequest {
                 by,
                 from: begin(days.0),

@@ -28,12 +28,12 @@ pub(in crate::gateway::mcp) struct McpContext {
     pub(in crate::gateway::mcp) life: Life,
     pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
     /// The owners of the open connections, by their id. The lock is never held across an await.
-    pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, Owned>>>,
+    pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, OwnedConnection>>>,
     pub(in crate::gateway::mcp) tasks: Tasks,
 }
 
 /// An open connection with its owner.
-pub(in crate::gateway::mcp) struct Owned {
+pub(in crate::gateway::mcp) struct OwnedConnection {
     user: UserId,
     _share: Share,
 }
@@ -82,7 +82,7 @@ impl McpContext {
         self.owners().get(session).map(|owned| owned.user.clone())
     }
 
-    fn owners(&self) -> MutexGuard<'_, HashMap<String, Owned>> {
+    fn owners(&self) -> MutexGuard<'_, HashMap<String, OwnedConnection>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -100,7 +100,7 @@ impl McpContext {
 
     /// Records the owner of a new connection, and removes connections that ended.
     pub(in crate::gateway::mcp) async fn own(&self, session: String, user: UserId, share: Share) {
-        let owned = Owned {
+        let owned = OwnedConnection {
             user,
             _share: share,
         };

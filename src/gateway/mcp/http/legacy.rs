@@ -28,8 +28,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::context::McpContext;
 use crate::domain::{Caller, Code, UserId};
 use crate::gateway::error::ApiError;
-use crate::gateway::mcp::approval::Heard;
-use crate::gateway::mcp::logged::{self, Logged};
+use crate::gateway::mcp::approval::DoorReply;
+use crate::gateway::mcp::logged::{self, LoggedServer};
 use crate::gateway::mcp::question::{Door, News};
 use crate::session::Call;
 
@@ -163,7 +163,7 @@ async fn serve(
     ),
     stop: CancellationToken,
 ) {
-    let server = Logged::at("/sse", context.server());
+    let server = LoggedServer::at("/sse", context.server());
     match server.serve_with_ct(transport, stop).await {
         Ok(running) => {
             if let Err(error) = running.waiting().await {
@@ -230,11 +230,11 @@ struct NobodyThere;
 
 #[async_trait]
 impl Door for NobodyThere {
-    async fn decide(&self, _: &Call) -> Heard {
-        Heard::Nobody
+    async fn decide(&self, _: &Call) -> DoorReply {
+        DoorReply::Nobody
     }
 
-    async fn tell(&self, _: News<'_>) {}
+    async fn report(&self, _: News<'_>) {}
 }
 
 #[derive(Deserialize)]

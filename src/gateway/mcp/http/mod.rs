@@ -22,7 +22,7 @@ use super::{Exposure, Life};
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
-use crate::gateway::mcp::logged::Logged;
+use crate::gateway::mcp::logged::LoggedServer;
 use crate::gateway::mcp::tasks::Tasks;
 
 /// The header with the id of a client's connection to `/mcp`.
@@ -47,7 +47,7 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
     let served = context.clone();
     let manager = Arc::clone(&context.manager);
     let service = StreamableHttpService::new(
-        move || Ok(Logged::at("/mcp", served.server())),
+        move || Ok(LoggedServer::at("/mcp", served.server())),
         manager,
         config,
     );
@@ -93,7 +93,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
     let Some(share) = share else { return response };
     if is_get {
         return response.map(|body| {
-            Body::new(Held {
+            Body::new(CountedBody {
                 body,
                 _share: share,
             })
@@ -107,12 +107,12 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
 }
 
 /// An event stream that counts until it ends.
-struct Held {
+struct CountedBody {
     body: Body,
     _share: Share,
 }
 
-impl hyper::body::Body for Held {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

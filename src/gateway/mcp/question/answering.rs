@@ -27,7 +27,7 @@ impl Question<'_> {
             }
         }
         if answer.is_none() {
-            door.tell(News::Declined(&asked.server)).await;
+            door.report(News::Declined(&asked.server)).await;
         }
         let reply = ElicitationReply {
             id: asked.id.clone(),

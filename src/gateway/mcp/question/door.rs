@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::domain::{Iteration, Timestamp};
-use crate::gateway::mcp::approval::Heard;
+use crate::gateway::mcp::approval::DoorReply;
 use crate::gateway::mcp::missing::Missing;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
 
@@ -64,7 +64,7 @@ impl News<'_> {
 #[async_trait]
 pub trait Door: Send + Sync {
     /// Asks the person at the client about a call, and shows all of it.
-    async fn decide(&self, call: &Call) -> Heard;
+    async fn decide(&self, call: &Call) -> DoorReply;
 
     /// Asks the person at the client to answer a server's elicitation; `None` if nobody can be asked or
     /// nobody answered.
@@ -79,5 +79,5 @@ pub trait Door: Send + Sync {
     fn caught_up(&self) {}
 
     /// Reports news.
-    async fn tell(&self, news: News<'_>);
+    async fn report(&self, news: News<'_>);
 }

@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::door::{Door, News};
 use self::watch::Watch;
-use super::approval::{Heard, Verdict};
+use super::approval::{DoorReply, Verdict};
 use super::missing::Missing;
-use crate::agent::{Joined, Page, SessionRequest, Sessions};
+use crate::agent::{Page, SessionRequest, SessionSubscription, Sessions};
 use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
@@ -54,7 +54,7 @@ impl Question<'_> {
     pub(super) async fn follow(
         &self,
         key: &SessionKey,
-        joined: Joined,
+        joined: SessionSubscription,
         door: &dyn Door,
     ) -> Result<Ending, Refusal> {
         let queue = joined.view.queue.clone();
@@ -96,7 +96,7 @@ pub(super) async fn begin(
     sessions: &Sessions,
     caller: &Caller,
     text: String,
-) -> Result<(SessionKey, Joined), Refusal> {
+) -> Result<(SessionKey, SessionSubscription), Refusal> {
     let key = sessions.new_session(caller, None);
     let joined = sessions.join(&key, caller).await?;
     let say = Command::Say {
@@ -107,7 +107,7 @@ pub(super) async fn begin(
         attachments: vec![],
     };
     let say = SessionRequest::Command(say);
-    sessions.tell(&key, caller, say).await?;
+    sessions.submit(&key, caller, say).await?;
     Ok((key, joined))
 }
 
@@ -138,7 +138,7 @@ impl Question<'_> {
                 return Some(missing.refused());
             }
             if missing.is_for_page() {
-                door.tell(News::ForPage(call, missing)).await;
+                door.report(News::ForPage(call, missing)).await;
                 return None;
             }
         }
@@ -146,13 +146,13 @@ impl Question<'_> {
         for way in self.ways {
             match way {
                 ApprovalWay::Elicit => match door.decide(call).await {
-                    Heard::Verdict(verdict) => return Some(verdict),
-                    Heard::Nobody => {}
-                    Heard::TooLong { chars, most } => too_long = Some((chars, most)),
+                    DoorReply::Verdict(verdict) => return Some(verdict),
+                    DoorReply::Nobody => {}
+                    DoorReply::TooLong { chars, most } => too_long = Some((chars, most)),
                 },
                 ApprovalWay::Web if self.has_page => {
                     if let Some((chars, most)) = too_long {
-                        door.tell(News::LeftToPage(call, chars, most)).await;
+                        door.report(News::LeftToPage(call, chars, most)).await;
                     }
                     return None;
                 }

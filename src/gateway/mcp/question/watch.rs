@@ -12,7 +12,9 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, What, damaged};
+use crate::agent::{
+    FeedItem, Page, QueueState, SessionRequest, SessionSubscription, ShownEvent, damaged,
+};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 
@@ -36,7 +38,7 @@ pub(super) struct Watch<'a> {
     question: &'a Question<'a>,
     key: &'a SessionKey,
     door: &'a dyn Door,
-    joined: Joined,
+    joined: SessionSubscription,
     /// The last event that was processed.
     seq: u64,
     /// The waiting calls, each with the digest that the door was asked about.
@@ -50,7 +52,7 @@ pub(super) struct Watch<'a> {
 impl<'a> Watch<'a> {
     pub(super) fn new(
         (question, key, door): (&'a Question<'a>, &'a SessionKey, &'a dyn Door),
-        joined: Joined,
+        joined: SessionSubscription,
     ) -> Self {
         Self {
             question,
@@ -75,7 +77,7 @@ impl<'a> Watch<'a> {
                 signal = self.joined.signals.recv() => {
                     let events = self.events(signal).await?;
                     for event in events {
-                        if let Some(ending) = self.look(&event).await {
+                        if let Some(ending) = self.process(&event).await {
                             return Ok(if is_late { late(limit) } else { ending });
                         }
                     }
@@ -108,7 +110,7 @@ impl<'a> Watch<'a> {
             sessions, caller, ..
         } = self.question;
         sessions
-            .tell(self.key, caller, SessionRequest::Command(stop))
+            .submit(self.key, caller, SessionRequest::Command(stop))
             .await?;
         Ok(Instant::now() + REST)
     }
@@ -119,22 +121,22 @@ impl<'a> Watch<'a> {
         signal: Result<Arc<crate::agent::Signal>, RecvError>,
     ) -> Result<Vec<ShownEvent>, Refusal> {
         match signal {
-            Ok(signal) => match &signal.what {
-                What::Event(event) => Ok(vec![event.clone()]),
-                What::Deleted | What::Rewound => Err(deleted()),
-                What::Damaged => Err(damaged()),
+            Ok(signal) => match &signal.item {
+                FeedItem::Event(event) => Ok(vec![event.clone()]),
+                FeedItem::Deleted | FeedItem::Rewound => Err(deleted()),
+                FeedItem::Damaged => Err(damaged()),
                 // Another gateway decided, so the events are read from the journal.
-                What::Moved(_) => missed(self.question, self.key, self.seq).await,
-                What::Queue(queue) => {
+                FeedItem::Moved(_) => missed(self.question, self.key, self.seq).await,
+                FeedItem::Queue(queue) => {
                     self.ask_anew(queue);
                     Ok(Vec::new())
                 }
-                What::Delta(_)
-                | What::Progress(..)
-                | What::Copying(_)
-                | What::ResourceChanged(_)
-                | What::Usage(_)
-                | What::Notice(_) => Ok(Vec::new()),
+                FeedItem::Delta(_)
+                | FeedItem::Progress(..)
+                | FeedItem::Copying(_)
+                | FeedItem::ResourceChanged(_)
+                | FeedItem::Usage(_)
+                | FeedItem::Notice(_) => Ok(Vec::new()),
             },
             Err(RecvError::Lagged(_)) => {
                 let Question {
@@ -148,7 +150,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Processes an event; returns the ending if the event is one.
-    async fn look(&mut self, shown: &ShownEvent) -> Option<Ending> {
+    async fn process(&mut self, shown: &ShownEvent) -> Option<Ending> {
         if shown.seq <= self.seq {
             return None;
         }
@@ -157,17 +159,17 @@ impl<'a> Watch<'a> {
         }
         if let Event::Started { call, name, .. } = &shown.event {
             let args = self.said.get(call).unwrap_or(&Value::Null);
-            self.door.tell(News::Running(name, args)).await;
+            self.door.report(News::Running(name, args)).await;
         }
         if let Event::ElicitationAsked(asked) = &shown.event {
             self.ask_for_answer(asked);
         }
         match news(&shown.event) {
             Some(News::Waiting(call)) => {
-                self.door.tell(News::Waiting(call)).await;
+                self.door.report(News::Waiting(call)).await;
                 self.ask_about(call);
             }
-            Some(news) => self.door.tell(news).await,
+            Some(news) => self.door.report(news).await,
             None => {}
         }
         None
@@ -249,7 +251,7 @@ impl<'a> Watch<'a> {
             self.ask_for_answer(asked);
         }
         for shown in missed(self.question, self.key, self.seq).await? {
-            if let Some(ending) = self.look(&shown).await {
+            if let Some(ending) = self.process(&shown).await {
                 return Ok(Some(ending));
             }
         }
@@ -267,7 +269,7 @@ impl<'a> Watch<'a> {
             return;
         }
         let (sessions, caller) = (self.question.sessions, self.question.caller);
-        if let Err(refusal) = sessions.tell(self.key, caller, decided).await {
+        if let Err(refusal) = sessions.submit(self.key, caller, decided).await {
             tracing::info!(session.id = %self.key.session, %refusal, "A decision came too late");
         }
     }

@@ -17,7 +17,7 @@ use crate::gateway::mcp::question::decision;
 use crate::session::{Call, Command, Elicitation, ElicitationReply, SamplingReply};
 
 /// A request for input from the person at the client.
-pub(super) struct Asked {
+pub(super) struct PersonInput {
     /// The key of the request, which is never reused for another one.
     pub(super) name: String,
     form: ElicitRequestParams,
@@ -31,7 +31,7 @@ enum About {
 
 /// The key of a request, and the request to the session that its response leads to; `None` if the form was
 /// cancelled.
-type Said = (String, Option<SessionRequest>);
+type InputResponse = (String, Option<SessionRequest>);
 
 /// The key contains the digest, because an approval is for the call as it was shown.
 pub(super) fn name_of_call(call: &Call) -> String {
@@ -44,7 +44,7 @@ pub(super) fn name_of_question(asked: &Elicitation) -> String {
 }
 
 /// Returns the requests that wait for the caller, if `agent.approval` lets the client ask.
-pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) -> Vec<Asked> {
+pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) -> Vec<PersonInput> {
     if !lets_ask(exposure) {
         return Vec::new();
     }
@@ -60,14 +60,14 @@ pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) ->
     };
     let calls = queue.calls.iter().filter(waits_for_caller);
     let calls = calls.filter_map(|call| {
-        Some(Asked {
+        Some(PersonInput {
             name: name_of_call(call),
             form: form_of_call(call).ok().flatten()?,
             about: About::Call(Arc::clone(call)),
         })
     });
     let questions = queue.elicitations.iter().filter_map(|asked| {
-        Some(Asked {
+        Some(PersonInput {
             name: name_of_question(asked),
             form: form_of_question(asked)?,
             about: About::Question(Arc::clone(asked)),
@@ -90,7 +90,7 @@ fn lets_ask(exposure: &Exposure) -> bool {
 }
 
 /// Converts the requests to the form of the protocol.
-pub(super) fn requests(asked: Vec<Asked>) -> InputRequests {
+pub(super) fn requests(asked: Vec<PersonInput>) -> InputRequests {
     let forms = asked.into_iter().map(|asked| {
         let form = InputRequest::Elicitation(ElicitRequest::new(asked.form));
         (asked.name, form)
@@ -101,10 +101,10 @@ pub(super) fn requests(asked: Vec<Asked>) -> InputRequests {
 /// Reads responses, and ignores those without a pending request. The error names the response that cannot be
 /// read.
 pub(super) fn read(
-    asked: &[Asked],
+    asked: &[PersonInput],
     caller: &Caller,
     answers: InputResponses,
-) -> Result<Vec<Said>, String> {
+) -> Result<Vec<InputResponse>, String> {
     let mut said = Vec::new();
     for (name, answer) in answers {
         let Some(asked) = asked.iter().find(|asked| asked.name == name) else {

@@ -15,11 +15,11 @@ use rmcp::model::{CreateTaskResult, DetailedTask, InputResponses, Task, TaskPayl
 use serde_json::{Value, json};
 
 pub(super) use self::rounds::Round;
-use self::watched::{Seen, TaskDoor, Watched};
+use self::watched::{TaskDoor, WatchedState, WatchedTask};
 use super::asking::{Asking, result};
 use super::notices::Notices;
 use super::question::{Ending, Question, begin, is_question};
-use crate::agent::{Joined, QueueState, SessionRequest};
+use crate::agent::{QueueState, SessionRequest, SessionSubscription};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
 use crate::store::clock::now;
@@ -33,7 +33,7 @@ const FIRST: TurnId = TurnId(1);
 #[derive(Clone, Default)]
 pub(super) struct Tasks {
     /// The followed tasks by session. The lock is never held across an await.
-    watched: Arc<Mutex<HashMap<SessionKey, Arc<Watched>>>>,
+    watched: Arc<Mutex<HashMap<SessionKey, Arc<WatchedTask>>>>,
 }
 
 /// The client of a task.
@@ -64,10 +64,10 @@ impl Tasks {
         asking: &Asking,
         client: &TaskClient,
         (text, notices): (String, Option<Arc<Notices>>),
-    ) -> Result<(SessionKey, Arc<Watched>), Refusal> {
+    ) -> Result<(SessionKey, Arc<WatchedTask>), Refusal> {
         let share = asking.share(&client.caller)?;
         let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(WatchedTask::default());
         watched.notify(notices);
         self.all().insert(key.clone(), Arc::clone(&watched));
         let door = TaskDoor::new(&watched, client.has_forms);
@@ -140,7 +140,7 @@ impl Tasks {
         };
         let told = asking
             .sessions
-            .tell(&key, caller, SessionRequest::Command(stop));
+            .submit(&key, caller, SessionRequest::Command(stop));
         told.await.map_err(|refusal| refused(&refusal))?;
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Tasks {
         asking: &Asking,
         caller: &Caller,
         id: &str,
-    ) -> Result<(SessionKey, Joined), ErrorData> {
+    ) -> Result<(SessionKey, SessionSubscription), ErrorData> {
         let session = SessionId::parse(id).ok_or_else(unknown)?;
         let tenant = caller.tenant.id.clone();
         let key = SessionKey { tenant, session };
@@ -172,8 +172,8 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: &TaskClient,
-        (key, joined): (&SessionKey, Joined),
-    ) -> Result<Arc<Watched>, ErrorData> {
+        (key, joined): (&SessionKey, SessionSubscription),
+    ) -> Result<Arc<WatchedTask>, ErrorData> {
         if let Some(watched) = self.all().get(key) {
             return Ok(Arc::clone(watched));
         }
@@ -183,7 +183,7 @@ impl Tasks {
         if let Some(watched) = all.get(key) {
             return Ok(Arc::clone(watched));
         }
-        let watched = Arc::new(Watched::default());
+        let watched = Arc::new(WatchedTask::default());
         all.insert(key.clone(), Arc::clone(&watched));
         drop(all);
         let door = TaskDoor::new(&watched, client.has_forms);
@@ -198,7 +198,7 @@ impl Tasks {
         &self,
         asking: &Asking,
         (caller, share): (Caller, Share),
-        (key, joined): (&SessionKey, Joined),
+        (key, joined): (&SessionKey, SessionSubscription),
         door: TaskDoor,
     ) {
         let (tasks, key) = (self.clone(), key.clone());
@@ -224,7 +224,7 @@ impl Tasks {
         });
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<Watched>>> {
+    fn all(&self) -> MutexGuard<'_, HashMap<SessionKey, Arc<WatchedTask>>> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,7 +233,7 @@ impl Tasks {
 async fn take(
     asking: &Asking,
     client: &TaskClient,
-    (key, watched, queue): (&SessionKey, &Watched, &QueueState),
+    (key, watched, queue): (&SessionKey, &WatchedTask, &QueueState),
     answers: InputResponses,
 ) -> Result<(), ErrorData> {
     if watched.seen(&asking.life.stop).await.ending.is_some() {
@@ -245,7 +245,7 @@ async fn take(
     for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
         match said {
             Some(said) => {
-                let told = asking.sessions.tell(key, &client.caller, said).await;
+                let told = asking.sessions.submit(key, &client.caller, said).await;
                 told.map_err(|refusal| refused(&refusal))?;
             }
             None => watched.put_away(name),
@@ -258,8 +258,8 @@ async fn take(
 fn asked(
     asking: &Asking,
     client: &TaskClient,
-    (watched, queue): (&Watched, &QueueState),
-) -> Vec<inputs::Asked> {
+    (watched, queue): (&WatchedTask, &QueueState),
+) -> Vec<inputs::PersonInput> {
     if !client.has_forms {
         return Vec::new();
     }
@@ -268,7 +268,7 @@ fn asked(
     asked
 }
 
-fn task(key: &SessionKey, seen: &Seen) -> Task {
+fn task(key: &SessionKey, seen: &WatchedState) -> Task {
     let created_at = seen.created_at.unwrap_or_else(now);
     let updated_at = seen.updated_at.unwrap_or(created_at);
     let id = key.session.to_string();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, InputRequiredResult, InputResponses};
 
-use super::{TaskClient, Tasks, Watched, asked, inputs, refused, take};
+use super::{TaskClient, Tasks, WatchedTask, asked, inputs, refused, take};
 use crate::domain::SessionKey;
 use crate::gateway::mcp::asking::{Asking, result};
 use crate::gateway::mcp::notices::Notices;
@@ -60,7 +60,7 @@ impl Tasks {
 async fn next(
     asking: &Asking,
     client: &TaskClient,
-    (key, watched): (&SessionKey, &Watched),
+    (key, watched): (&SessionKey, &WatchedTask),
 ) -> Result<CallToolResponse, ErrorData> {
     let mut changes = watched.changes();
     loop {

@@ -9,14 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::inputs;
 use crate::domain::Timestamp;
-use crate::gateway::mcp::approval::{Heard, PATIENCE, form_of_call, form_of_question};
+use crate::gateway::mcp::approval::{DoorReply, PATIENCE, form_of_call, form_of_question};
 use crate::gateway::mcp::notices::Notices;
 use crate::gateway::mcp::question::{Door, Ending, News};
 use crate::session::{Call, Elicitation, ElicitationAnswer, Refusal};
 
 /// The known state of a task.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct WatchedState {
     pub(super) created_at: Option<Timestamp>,
     pub(super) updated_at: Option<Timestamp>,
     /// The latest news as text.
@@ -29,8 +29,8 @@ pub(super) struct Seen {
 
 /// A task that this gateway follows.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
-    seen: watch::Sender<Seen>,
+pub(super) struct WatchedTask {
+    seen: watch::Sender<WatchedState>,
     /// The keys of requests that the person at the client cancelled.
     put_away: watch::Sender<HashSet<String>>,
     /// The notices to the client that waits, if one does. The lock is never held across an await.
@@ -39,10 +39,10 @@ pub(super) struct Watched {
     stop: CancellationToken,
 }
 
-impl Watched {
+impl WatchedTask {
     /// Waits until the task's state is known, and returns it; if the gateway stops, returns the state so
     /// far.
-    pub(super) async fn seen(&self, stop: &CancellationToken) -> Seen {
+    pub(super) async fn seen(&self, stop: &CancellationToken) -> WatchedState {
         let mut seen = self.seen.subscribe();
         tokio::select! {
             // The sender is a field of `self`, so the wait cannot fail.
@@ -55,7 +55,7 @@ impl Watched {
     }
 
     /// Subscribes to the changes of the state.
-    pub(super) fn changes(&self) -> watch::Receiver<Seen> {
+    pub(super) fn changes(&self) -> watch::Receiver<WatchedState> {
         self.seen.subscribe()
     }
 
@@ -91,13 +91,13 @@ impl Watched {
 
 /// The door of a task: nobody is connected, but the person at the client may respond when the client polls.
 pub(super) struct TaskDoor {
-    watched: Arc<Watched>,
+    watched: Arc<WatchedTask>,
     /// True if the client can show a form.
     has_forms: bool,
 }
 
 impl TaskDoor {
-    pub(super) fn new(watched: &Arc<Watched>, has_forms: bool) -> Self {
+    pub(super) fn new(watched: &Arc<WatchedTask>, has_forms: bool) -> Self {
         Self {
             watched: Arc::clone(watched),
             has_forms,
@@ -119,18 +119,18 @@ impl TaskDoor {
 
 #[async_trait]
 impl Door for TaskDoor {
-    async fn decide(&self, call: &Call) -> Heard {
+    async fn decide(&self, call: &Call) -> DoorReply {
         if !self.has_forms {
-            return Heard::Nobody;
+            return DoorReply::Nobody;
         }
         match form_of_call(call) {
             Ok(Some(_)) => {
                 self.watched
                     .wait_for_client(&inputs::name_of_call(call))
                     .await;
-                Heard::Nobody
+                DoorReply::Nobody
             }
-            Ok(None) => Heard::Nobody,
+            Ok(None) => DoorReply::Nobody,
             Err(too_long) => too_long,
         }
     }
@@ -157,7 +157,7 @@ impl Door for TaskDoor {
             .send_modify(|seen| seen.is_caught_up = true);
     }
 
-    async fn tell(&self, news: News<'_>) {
+    async fn report(&self, news: News<'_>) {
         let words = news.words();
         self.watched
             .seen
@@ -165,7 +165,7 @@ impl Door for TaskDoor {
         let notices = self.watched.notices.lock();
         let notices = notices.unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(notices) = notices {
-            notices.tell(news).await;
+            notices.report(news).await;
         }
     }
 }

@@ -15,13 +15,13 @@ use tokio::sync::Notify;
 
 use self::inbound::Inbound;
 use self::registry::ConnectionPermit;
-use self::waiting::{Noted, Waiting};
+use self::waiting::{CommandCost, Waiting};
 use crate::agent::limit_reached;
 use crate::domain::{Code, JournalId, Resource, SessionKey};
 use crate::gateway::wire::Frame;
 use crate::session::Refusal;
 use crate::telemetry::instruments;
-use crate::tenancy::{Authenticated, Tenancy};
+use crate::tenancy::{AuthenticatedCaller, Tenancy};
 
 /// The maximum number of commands that may wait for one socket, including uncounted ones.
 const INBOX: usize = 1_000;
@@ -44,7 +44,7 @@ pub(super) enum ConnectionTask {
     /// Reports that commands were dropped.
     Refuse(Box<Refusal>),
     /// Passes on news of the tenant.
-    Tell(Arc<Frame>),
+    Send(Arc<Frame>),
 }
 
 /// The subject that a socket follows.
@@ -57,7 +57,7 @@ pub(super) enum Shows {
 
 /// One connected socket.
 pub(super) struct Connection {
-    pub(super) entered: Authenticated,
+    pub(super) entered: AuthenticatedCaller,
     /// The subject of its news.
     pub(super) shows: Shows,
     /// The client's resume point, if it sent one.
@@ -129,7 +129,7 @@ fn too_many(what: &str) -> Refusal {
 
 impl Connection {
     pub(super) fn new(
-        entered: Authenticated,
+        entered: AuthenticatedCaller,
         shows: Shows,
         has: Option<ResumePoint>,
         place: ConnectionPermit,
@@ -157,7 +157,7 @@ impl Connection {
             .counted
             .fetch_add(usize::from(is_counted), Ordering::Relaxed);
         let before = self.waiting.fetch_add(bytes, Ordering::Relaxed);
-        let noted = Noted { is_counted, bytes };
+        let noted = CommandCost { is_counted, bytes };
         let is_over = |most: Option<usize>, with| most.is_some_and(|most| with > most);
         let refusal =
             if unanswered >= INBOX || is_counted && is_over(connections.commands, counted + 1) {
@@ -200,7 +200,7 @@ impl Connection {
         self.forget(waiting.noted);
     }
 
-    fn forget(&self, Noted { is_counted, bytes }: Noted) {
+    fn forget(&self, CommandCost { is_counted, bytes }: CommandCost) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
         self.counted
             .fetch_sub(usize::from(is_counted), Ordering::Relaxed);
@@ -208,9 +208,9 @@ impl Connection {
     }
 
     /// Queues news, or ends a client that does not read: the queue must not grow without bound.
-    pub(super) fn tell(&self, news: Arc<Frame>) {
+    pub(super) fn send(&self, news: Arc<Frame>) {
         if self.queued.len() < INBOX {
-            return self.queued.push(ConnectionTask::Tell(news));
+            return self.queued.push(ConnectionTask::Send(news));
         }
         let message = "the client takes no news any more; connect again";
         let refusal = Refusal::new(Code::TooManyRequests, message);

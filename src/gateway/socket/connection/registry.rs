@@ -29,7 +29,7 @@ const SOCKETS: Resource = Resource {
 pub(in crate::gateway::socket) struct Connections {
     numbers: AtomicUsize,
     /// The registered connections. The lock is never held across an await.
-    taken: Mutex<Taken>,
+    taken: Mutex<RegisteredConnections>,
     sockets: Arc<Shares>,
     /// The maximum number of waiting commands of one socket.
     pub(super) commands: Option<usize>,
@@ -41,7 +41,7 @@ pub(in crate::gateway::socket) struct Connections {
 
 /// The registered connections.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct RegisteredConnections {
     by_number: HashMap<usize, Weak<Connection>>,
     /// The connections that show a session list, by its user.
     pub(super) lists: HashMap<Holder, HashMap<usize, Weak<Connection>>>,
@@ -86,7 +86,7 @@ impl Connections {
         })
     }
 
-    pub(super) fn taken(&self) -> MutexGuard<'_, Taken> {
+    pub(super) fn taken(&self) -> MutexGuard<'_, RegisteredConnections> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -16,7 +16,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The client is gone.
-pub(in crate::gateway::socket) struct Gone;
+pub(in crate::gateway::socket) struct ClientGone;
 
 /// One connected client.
 pub(in crate::gateway::socket) struct Client {
@@ -37,17 +37,17 @@ impl Client {
     }
 
     /// Puts a frame into the client's buffer, and waits for room.
-    pub(in crate::gateway::socket) async fn emit(&self, frame: &Frame) -> Result<(), Gone> {
+    pub(in crate::gateway::socket) async fn emit(&self, frame: &Frame) -> Result<(), ClientGone> {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
             // A client may leave the namespace and keep its connection, which still accepts packets.
             if !self.socket.connected() {
-                return Err(Gone);
+                return Err(ClientGone);
             }
             match self.companion.emit(packet) {
                 Ok(()) => return Ok(()),
-                Err(TrySendError::Closed(_)) => return Err(Gone),
+                Err(TrySendError::Closed(_)) => return Err(ClientGone),
                 Err(TrySendError::Full(back)) => packet = back,
             }
             // Boxed, because few sockets ever wait, but every socket's task would reserve room for this

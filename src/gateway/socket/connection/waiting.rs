@@ -4,7 +4,7 @@ use crate::domain::Share;
 
 /// The counted properties of one command.
 #[derive(Clone, Copy)]
-pub(in crate::gateway::socket) struct Noted {
+pub(in crate::gateway::socket) struct CommandCost {
     /// True if the command counts against its socket's limit on unanswered commands.
     pub(in crate::gateway::socket) is_counted: bool,
     /// The number of bytes that the command takes while it waits.
@@ -13,7 +13,7 @@ pub(in crate::gateway::socket) struct Noted {
 
 /// A command that waits or is being answered.
 pub(in crate::gateway::socket) struct Waiting {
-    pub(in crate::gateway::socket) noted: Noted,
+    pub(in crate::gateway::socket) noted: CommandCost,
     /// Released when the command is answered or its socket is gone.
     pub(in crate::gateway::socket) _share: Share,
 }

@@ -96,7 +96,7 @@ fn write(call: &Call, place: (usize, usize), said: &str, to: &mut Vec<u8>) {
     if let Some(facts) = call.facts.as_deref() {
         let fixed = facts.card.get(|| {
             let mut fixed = Vec::with_capacity(CARD);
-            Fixed::of(facts).write(&mut fixed);
+            ToolDetails::of(facts).write(&mut fixed);
             fixed.into_boxed_slice()
         });
         go_on(to);
@@ -156,7 +156,7 @@ struct Moving<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<Who<'a>>,
+    decided_by: Option<DeciderName<'a>>,
     /// The gesture with which the person proved their presence.
     #[serde(skip_serializing_if = "Option::is_none")]
     gesture: Option<&'static str>,
@@ -176,7 +176,7 @@ struct Moving<'a> {
 /// The facts about the tool when the call was asked for.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Fixed<'a> {
+struct ToolDetails<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     title: Option<&'a str>,
     description: &'a str,
@@ -239,7 +239,7 @@ impl<'a> Moving<'a> {
             status,
             result: call.result.as_deref().filter(|_| status == "completed"),
             error: call.result.as_deref().filter(|_| status != "completed"),
-            decided_by: by.map(Who::of),
+            decided_by: by.map(DeciderName::of),
             gesture: call.gesture.map(GestureMeans::as_str),
             edited: call.original_args.is_some(),
             original_args: call.original_args.as_ref().filter(|args| !args.is_null()),
@@ -251,7 +251,7 @@ impl<'a> Moving<'a> {
     }
 }
 
-impl<'a> Fixed<'a> {
+impl<'a> ToolDetails<'a> {
     fn of(facts: &'a ToolFacts) -> Self {
         Self {
             title: facts.title.as_deref(),
@@ -272,7 +272,7 @@ impl<'a> Fixed<'a> {
 /// The decider of a call, in a form for people.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(in crate::gateway::wire) enum Who<'a> {
+pub(in crate::gateway::wire) enum DeciderName<'a> {
     Person(&'a Actor),
     /// A decider that is not a person: the id is a rule's, or empty.
     Program {
@@ -295,7 +295,7 @@ fn is_inexact(args: &Value) -> bool {
     }
 }
 
-impl<'a> Who<'a> {
+impl<'a> DeciderName<'a> {
     pub(in crate::gateway::wire) fn of(by: &'a Decider) -> Self {
         let (id, name) = match by {
             Decider::Person(actor) => return Self::Person(actor),

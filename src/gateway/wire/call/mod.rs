@@ -12,20 +12,20 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
-use self::card::{Who, card_frame};
+use self::card::{DeciderName, card_frame};
 use self::review::ReviewShown;
 use super::frame::frame;
-use super::stamp::{Stamped, request_id, stamped};
+use super::stamp::{StampedPayload, request_id, stamped};
 use crate::agent::ShownEvent;
 use crate::domain::{Actor, Attachment, CallId, Digest, GestureMeans, ResultBlock};
 use crate::session::{Decider, Event, Outcome, Verdict};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Decided<'a> {
+struct DecidedPayload<'a> {
     call_id: &'a CallId,
     approved: bool,
-    by: Who<'a>,
+    by: DeciderName<'a>,
     scope: &'static str,
     edited: bool,
     /// The person who changed the arguments, if it was not the decider.
@@ -52,7 +52,7 @@ struct Decided<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Started<'a> {
+struct StartedPayload<'a> {
     call_id: &'a CallId,
     name: &'a str,
     server: &'a str,
@@ -64,7 +64,7 @@ struct Started<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Ended<'a> {
+struct OutputPayload<'a> {
     call_id: &'a CallId,
     name: &'a str,
     server: &'a str,
@@ -76,7 +76,7 @@ struct Ended<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    truncated: Option<Truncated>,
+    truncated: Option<TruncationFacts>,
     /// Pictures and other files that the tool returned.
     #[serde(skip_serializing_if = "<[Attachment]>::is_empty")]
     attachments: &'a [Attachment],
@@ -96,7 +96,7 @@ struct Content<'a> {
 }
 
 #[derive(Serialize)]
-struct Truncated {
+struct TruncationFacts {
     bytes: u64,
 }
 
@@ -131,10 +131,10 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 Decider::Rule { name, id } => Some((name.as_str(), id.as_deref())),
                 Decider::Person(_) | Decider::Reviewer { .. } | Decider::System => None,
             };
-            let what = Decided {
+            let what = DecidedPayload {
                 call_id: call,
                 approved: *verdict == Verdict::Approved,
-                by: Who::of(by),
+                by: DeciderName::of(by),
                 scope: if *verdict == Verdict::TakenBack {
                     "taken_back"
                 } else {
@@ -150,7 +150,7 @@ pub(super) fn frames(shown: &ShownEvent) -> Frames {
                 dry_run: dry_run.as_ref(),
                 review: ReviewShown::of_decider(by),
             };
-            smallvec![frame("tool:decided", &[&Stamped::of(what, shown)])]
+            smallvec![frame("tool:decided", &[&StampedPayload::of(what, shown)])]
         }
         Event::Started { .. } => started(shown),
         Event::Ended { outcome, .. } => ended(shown, outcome),
@@ -169,14 +169,14 @@ fn started(shown: &ShownEvent) -> Frames {
     else {
         return Frames::new();
     };
-    let what = Started {
+    let what = StartedPayload {
         call_id: call,
         name,
         server,
         digest,
         view: view.as_deref(),
     };
-    smallvec![frame("tool:started", &[&Stamped::of(what, shown)])]
+    smallvec![frame("tool:started", &[&StampedPayload::of(what, shown)])]
 }
 
 /// Returns the output, and for a failed call also its `agent:error` with the same `seq` (S2.41, S2.42).
@@ -197,7 +197,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
     };
     let text = outcome.text();
     let structured = output.and_then(|output| output.structured.as_ref());
-    let what = Ended {
+    let what = OutputPayload {
         call_id: call,
         name,
         server,
@@ -211,7 +211,7 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
         exit_code: there(structured.and_then(|value| value.get("exit_code"))),
         truncated: output
             .and_then(|output| output.truncated_bytes)
-            .map(|bytes| Truncated { bytes }),
+            .map(|bytes| TruncationFacts { bytes }),
         attachments: outcome.attachments(),
         blocks: output.map_or(&[], |output| &output.blocks),
         cause: match outcome {
@@ -222,7 +222,10 @@ fn ended(shown: &ShownEvent, outcome: &Outcome) -> Frames {
             | Outcome::Cancelled => None,
         },
     };
-    let mut frames = smallvec![frame("tool:output", &[&text, &Stamped::of(what, shown)])];
+    let mut frames = smallvec![frame(
+        "tool:output",
+        &[&text, &StampedPayload::of(what, shown)]
+    )];
     if let Outcome::Failed { code, .. } = outcome {
         let rest = json!({
             "code": code, "category": code.fault(), "retryable": false, "callId": call,

@@ -9,7 +9,7 @@ use smallvec::smallvec;
 use crate::agent::ShownEvent;
 use crate::domain::{Actor, CallId};
 use crate::gateway::wire::frame::{Frames, frame};
-use crate::gateway::wire::stamp::Stamped;
+use crate::gateway::wire::stamp::StampedPayload;
 use crate::session::{Call, ViewOrigin};
 
 /// The view that asks for a call.
@@ -39,7 +39,7 @@ impl<'a> AskedBy<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Called<'a> {
+struct ViewCallPayload<'a> {
     call_id: &'a CallId,
     name: &'a str,
     server: &'a str,
@@ -49,7 +49,7 @@ struct Called<'a> {
 }
 
 pub(super) fn called(call: &Arc<Call>, by: &Actor, shown: &ShownEvent) -> Frames {
-    let what = Called {
+    let what = ViewCallPayload {
         call_id: &call.id,
         name: &call.name,
         server: call.server(),
@@ -57,5 +57,5 @@ pub(super) fn called(call: &Arc<Call>, by: &Actor, shown: &ShownEvent) -> Frames
         asked_by: call.origin.as_ref().map(AskedBy::of),
         by,
     };
-    smallvec![frame("tool:view_call", &[&Stamped::of(what, shown)])]
+    smallvec![frame("tool:view_call", &[&StampedPayload::of(what, shown)])]
 }

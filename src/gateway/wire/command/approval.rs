@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{MAX_TEXT_BYTES, Parsed, body, bounded};
+use super::{MAX_TEXT_BYTES, ParsedCommand, body, bounded};
 use crate::agent::SessionRequest;
 use crate::domain::{CallId, Caller, Code, Digest};
 use crate::session::{Command, Decision, Refusal};
@@ -28,7 +28,7 @@ struct Approval {
     gesture: Option<String>,
 }
 
-pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: Approval = body(args)?;
     let other_scope = body.scope.filter(|scope| scope != "once");
     if let Some(field) = other_scope
@@ -81,7 +81,10 @@ pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusa
         role: Some(caller.user.role),
     };
     let decision = SessionRequest::Decide { decision, args };
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+    Ok(ParsedCommand::Submit(Box::new(with_proof(
+        decision,
+        body.gesture,
+    ))))
 }
 
 #[derive(Deserialize)]
@@ -104,7 +107,7 @@ fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionReque
     }
 }
 
-pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: ApprovalAll = body(args)?;
     bounded(
         "reason",
@@ -119,5 +122,8 @@ pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Re
         by: caller.actor(),
         role: Some(caller.user.role),
     });
-    Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
+    Ok(ParsedCommand::Submit(Box::new(with_proof(
+        decision,
+        body.gesture,
+    ))))
 }

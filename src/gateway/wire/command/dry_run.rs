@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, body, tell};
+use super::{ParsedCommand, body, submit};
 use crate::domain::{CallId, Caller, Digest};
 use crate::session::{Command, Refusal};
 
@@ -16,9 +16,9 @@ struct DryRun {
 }
 
 /// Begins a dry run.
-pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: DryRun = body(args)?;
-    Ok(tell(Command::DryRun {
+    Ok(submit(Command::DryRun {
         call: CallId::from_wire(body.call_id),
         digest: body.digest.map(Digest::from_wire),
         by: caller.actor(),
@@ -27,9 +27,9 @@ pub(super) fn dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
 }
 
 /// Ends a dry run, or discards its result.
-pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn drop_dry_run(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: DryRun = body(args)?;
-    Ok(tell(Command::DropDryRun {
+    Ok(submit(Command::DropDryRun {
         call: CallId::from_wire(body.call_id),
         by: caller.actor(),
         role: Some(caller.user.role),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, body, tell};
+use super::{ParsedCommand, body, submit};
 use crate::domain::{Caller, Code, Digest, ElicitationId};
 use crate::session::{
     Command, ElicitationAction, ElicitationAnswer, ElicitationReply, Refusal, SamplingReply,
@@ -30,7 +30,7 @@ enum Action {
 }
 
 /// Parses an answer. The session checks its values, because the session has the form.
-pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: Answer = body(args)?;
     let wrong = |field, text: &str| Refusal::of_field(Code::InvalidArguments, field, text);
     let Some(id) = ElicitationId::parse(&body.elicitation_id) else {
@@ -39,13 +39,13 @@ pub(super) fn answer(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal>
     let (action, content) = match body.action {
         Action::Open => {
             let by = caller.actor();
-            return Ok(tell(Command::OpenElicitation { id, by }));
+            return Ok(submit(Command::OpenElicitation { id, by }));
         }
         Action::Accept => (ElicitationAction::Accept, body.content),
         Action::Decline => (ElicitationAction::Decline, None),
         Action::Cancel => (ElicitationAction::Cancel, None),
     };
-    Ok(tell(Command::AnswerElicitation(ElicitationReply {
+    Ok(submit(Command::AnswerElicitation(ElicitationReply {
         id,
         answer: ElicitationAnswer { action, content },
         by: caller.actor(),

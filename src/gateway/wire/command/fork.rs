@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Parsed, message, optional_body};
+use super::{ParsedCommand, message, optional_body};
 use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{Caller, Code};
-use crate::providers::{Wanted, WantedEffort};
+use crate::providers::{WantedEffort, WantedModel};
 use crate::session::Refusal;
 
 #[derive(Deserialize, Default)]
@@ -27,7 +27,7 @@ struct ForkBody {
 
 /// Parses `{ fromSeq?, text?, attachments?, clientMessageId?, model?, provider?, effort? }`; the text and
 /// attachments have the form of a message. The message has no resources and no contexts of views.
-pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let body: ForkBody = optional_body(args)?;
     for (field, values) in [
         ("resources", &body.resources),
@@ -41,7 +41,7 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         }
     }
     let mut then = Vec::new();
-    let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
+    let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort);
     if !wanted.is_empty() {
         then.push(SessionRequest::Choose(wanted));
     }
@@ -52,10 +52,10 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         if let Some(fields) = said.as_object_mut() {
             fields.remove("effort");
         }
-        if let Parsed::Tell(say) = message::message(caller, &[said])? {
+        if let ParsedCommand::Submit(say) = message::message(caller, &[said])? {
             then.push(*say);
         }
     }
     let from_seq = body.from_seq;
-    Ok(Parsed::Fork(ForkRequest { from_seq, then }))
+    Ok(ParsedCommand::Fork(ForkRequest { from_seq, then }))
 }

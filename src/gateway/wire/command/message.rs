@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{MAX_ID_BYTES, MAX_TEXT_BYTES, Parsed, bounded, read, tell};
+use super::{MAX_ID_BYTES, MAX_TEXT_BYTES, ParsedCommand, bounded, read, submit};
 use crate::agent::{SessionRequest, ViewContext};
 use crate::domain::{BlobId, CallId, Caller, Code, Effort, ResourceRef};
 use crate::session::{Command, Refusal};
@@ -36,7 +36,7 @@ struct MessageRest {
 }
 
 /// Parses `"text"` with an optional second argument, or one object.
-pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let (text, rest) = read_args(args)?;
     if rest.images.is_some_and(|images| !images.is_empty()) {
         let message = "images are uploaded first, and named in `attachments`";
@@ -72,7 +72,7 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
     let views = views(rest.view_contexts.unwrap_or_default())?;
     if ids.is_empty() && resources.is_empty() {
         if views.is_empty() {
-            return Ok(tell(say));
+            return Ok(submit(say));
         }
         if is_blank {
             let message = "what a view adds goes with a message, and is none";
@@ -91,7 +91,7 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         resources,
         views,
     };
-    Ok(Parsed::Tell(Box::new(request)))
+    Ok(ParsedCommand::Submit(Box::new(request)))
 }
 
 fn read_args(args: &[Value]) -> Result<(Option<String>, MessageRest), Refusal> {

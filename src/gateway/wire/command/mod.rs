@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::agent::{ForkRequest, SessionRequest};
 use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
-use crate::providers::{Wanted, WantedEffort};
+use crate::providers::{WantedEffort, WantedModel};
 use crate::session::{Command, Refusal};
 
 /// The maximum size of a message or reason, in bytes.
@@ -31,14 +31,14 @@ pub struct CommandSpec {
     /// Arguments that parse: for the documentation, and for the test that sends every command as another
     /// user.
     pub example: fn() -> Vec<Value>,
-    parse: fn(&Caller, &[Value]) -> Result<Parsed, Refusal>,
+    parse: fn(&Caller, &[Value]) -> Result<ParsedCommand, Refusal>,
 }
 
 /// A parsed command.
 #[derive(Debug)]
-pub enum Parsed {
+pub enum ParsedCommand {
     /// A request to the session.
-    Tell(Box<SessionRequest>),
+    Submit(Box<SessionRequest>),
     /// Sends the events after a point again.
     Resume {
         /// The last `seq` that the client has.
@@ -88,7 +88,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: |_, args| {
             let body: OneCall = body(args)?;
-            Ok(tell(Command::StopCall {
+            Ok(submit(Command::StopCall {
                 call: CallId::from_wire(body.call_id),
             }))
         },
@@ -100,7 +100,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |caller, args| {
             let body: Outcome = body(args)?;
             let call = CallId::from_wire(body.call_id);
-            Ok(tell(Command::ResolveUnknown {
+            Ok(submit(Command::ResolveUnknown {
                 call,
                 happened: body.happened,
                 by: caller.actor(),
@@ -138,7 +138,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({})],
         parse: |_, args| {
             let body: Cancel = optional_body(args)?;
-            Ok(tell(Command::Stop {
+            Ok(submit(Command::Stop {
                 turn: body.turn,
                 said_so_far: None,
                 thought_so_far: None,
@@ -150,7 +150,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         name: "turn:retry",
         is_counted: true,
         example: || vec![json!({})],
-        parse: |_, _| Ok(tell(Command::Retry)),
+        parse: |_, _| Ok(submit(Command::Retry)),
     },
     CommandSpec {
         name: "message:withdraw",
@@ -158,7 +158,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "clientMessageId": "m1" })],
         parse: |_, args| {
             let body: Withdraw = body(args)?;
-            Ok(tell(Command::Withdraw {
+            Ok(submit(Command::Withdraw {
                 client_message_id: body.client_message_id,
             }))
         },
@@ -169,12 +169,14 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "model": "stub-large" })],
         parse: |_, args| {
             let body: Choose = body(args)?;
-            let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
+            let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort);
             if wanted.is_empty() {
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(Parsed::Tell(Box::new(SessionRequest::Choose(wanted))))
+            Ok(ParsedCommand::Submit(Box::new(SessionRequest::Choose(
+                wanted,
+            ))))
         },
     },
     CommandSpec {
@@ -183,7 +185,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         example: || vec![json!({ "whole": true })],
         parse: |_, args| {
             let body: Window = body(args)?;
-            Ok(tell(Command::ChooseWindow { whole: body.whole }))
+            Ok(submit(Command::ChooseWindow { whole: body.whole }))
         },
     },
     CommandSpec {
@@ -199,14 +201,14 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Compaction = body(args)?;
             let strategies = Some(body.strategies).filter(|chosen| !chosen.is_empty());
-            Ok(tell(Command::ChooseCompaction { strategies }))
+            Ok(submit(Command::ChooseCompaction { strategies }))
         },
     },
     CommandSpec {
         name: "history:reset",
         is_counted: true,
         example: || vec![json!({})],
-        parse: |_, _| Ok(tell(Command::ResetContext)),
+        parse: |_, _| Ok(submit(Command::ResetContext)),
     },
     CommandSpec {
         name: "session:resume",
@@ -215,7 +217,7 @@ pub const COMMANDS: &[CommandSpec] = &[
         parse: |_, args| {
             let body: Resume = body(args)?;
             let journal = body.journal_id.as_deref().and_then(JournalId::parse);
-            Ok(Parsed::Resume {
+            Ok(ParsedCommand::Resume {
                 last_seq: body.last_seq,
                 journal,
             })
@@ -224,7 +226,7 @@ pub const COMMANDS: &[CommandSpec] = &[
 ];
 
 /// Parses a command by its name.
-pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refusal> {
+pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let Some(spec) = COMMANDS.iter().find(|spec| spec.name == name) else {
         let shown: String = name.chars().take(64).collect();
         let message = format!("there is no command `{shown}`");
@@ -233,8 +235,8 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
     (spec.parse)(caller, args)
 }
 
-fn tell(command: Command) -> Parsed {
-    Parsed::Tell(Box::new(SessionRequest::Command(command)))
+fn submit(command: Command) -> ParsedCommand {
+    ParsedCommand::Submit(Box::new(SessionRequest::Command(command)))
 }
 
 #[derive(Deserialize)]

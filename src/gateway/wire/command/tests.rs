@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{COMMANDS, Parsed, parse};
+use super::{COMMANDS, ParsedCommand, parse};
 use crate::agent::SessionRequest;
 use crate::domain::{Caller, Code, Effort, Role, Tenant, TenantId, User, UserId};
 use crate::providers::WantedEffort;
@@ -47,7 +47,7 @@ fn a_message_is_a_text_or_an_object() {
         vec![json!({"text": "hi", "clientMessageId": "m"})],
         vec![json!("hi"), json!({"unknown": 1}), json!("more")],
     ] {
-        let Ok(Parsed::Tell(ask)) = parse(&caller(), "message", &args) else {
+        let Ok(ParsedCommand::Submit(ask)) = parse(&caller(), "message", &args) else {
             panic!("{args:?}")
         };
         let SessionRequest::Command(Command::Say { text, .. }) = *ask else {
@@ -154,7 +154,7 @@ fn added_by_views(text: &str, views: &Value) -> Result<usize, String> {
     let body = json!({ "text": text, "viewContexts": views });
     let parsed = parse(&caller(), "message", &[body]);
     let parsed = parsed.map_err(|refusal| format!("{:?}: {}", refusal.code, refusal.message))?;
-    let Parsed::Tell(ask) = parsed else {
+    let ParsedCommand::Submit(ask) = parsed else {
         panic!("a message is told");
     };
     let SessionRequest::Say { views, .. } = *ask else {
@@ -189,7 +189,7 @@ fn what_views_add_goes_with_a_message_and_is_bounded() {
 fn an_effort_is_a_level_or_tokens_and_null_takes_it_back() {
     let chosen = |body: Value| {
         let parsed = parse(&caller(), "session:model", &[body]);
-        let Parsed::Tell(request) = parsed.map_err(|refusal| refusal.code)? else {
+        let ParsedCommand::Submit(request) = parsed.map_err(|refusal| refusal.code)? else {
             panic!("a choice is told");
         };
         let SessionRequest::Choose(wanted) = *request else {
@@ -233,7 +233,7 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
             panic!("both are objects");
         };
         body_fields.extend(more.clone());
-        let Parsed::Tell(ask) = parse(&caller(), "tool:approval", &[body])? else {
+        let ParsedCommand::Submit(ask) = parse(&caller(), "tool:approval", &[body])? else {
             panic!("a decision is told");
         };
         let SessionRequest::Decide { args, decision } = *ask else {

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{MAX_ID_BYTES, Parsed, body, bounded, tell};
+use super::{MAX_ID_BYTES, ParsedCommand, body, bounded, submit};
 use crate::agent::{SessionRequest, ViewRequest};
 use crate::domain::{CallId, Caller, Code, ToolRef};
 use crate::session::{Command, Refusal, ViewOrigin};
@@ -13,7 +13,7 @@ const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct ViewCallBody {
     call_id: String,
     view_id: String,
     request_id: String,
@@ -22,8 +22,8 @@ struct Asked {
     arguments: Map<String, Value>,
 }
 
-pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
-    let body: Asked = body(args)?;
+pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
+    let body: ViewCallBody = body(args)?;
     for (field, id) in [
         ("viewId", &body.view_id),
         ("requestId", &body.request_id),
@@ -48,7 +48,7 @@ pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         by: caller.actor(),
     };
     let asked = SessionRequest::CallByView(Box::new(asked));
-    Ok(Parsed::Tell(Box::new(asked)))
+    Ok(ParsedCommand::Submit(Box::new(asked)))
 }
 
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ struct Close {
     request_id: Option<String>,
 }
 
-pub(super) fn close(_: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
+pub(super) fn close(_: &Caller, args: &[Value]) -> Result<ParsedCommand, Refusal> {
     let Close {
         view_id,
         request_id,
@@ -67,7 +67,7 @@ pub(super) fn close(_: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     if let Some(request) = &request_id {
         named("requestId", request)?;
     }
-    Ok(tell(Command::CloseView {
+    Ok(submit(Command::CloseView {
         view: view_id,
         request: request_id,
     }))

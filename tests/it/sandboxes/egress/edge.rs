@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sepal::domain::AllowedHosts;
 use sepal::net::{AUTHORITY_VARIABLE, EdgeSecret, Egress, Reach, Secrets};
-use sepal::sandbox::{Access, Ended, Launch};
+use sepal::sandbox::{Access, Launch, ProgramEnd};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::RootCertStore;
@@ -113,7 +113,7 @@ async fn asks_with_a_secret(house: House) {
         ..house.command(1, &["python3", "-c", ASK])
     };
     let (said, ended) = house.run_launch(launch).await;
-    assert_eq!(ended, Ended::Exited(0), "{said}");
+    assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
     assert!(said.contains("GET /path HTTP/1.1"), "{said}");
     assert!(said.contains("Bearer swordfish-7\r\n"), "{said}");
     // What the site said back is all that has it: no process of the sandbox does.

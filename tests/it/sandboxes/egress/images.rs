@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use sepal::net::{Egress, Reach};
-use sepal::sandbox::{Access, Ended, Launch, Program};
+use sepal::sandbox::{Access, Launch, Program, ProgramEnd};
 use tempfile::TempDir;
 
 use super::super::house::House;
@@ -92,7 +92,7 @@ async fn a_program_of_an_image_reaches_listed_hosts_alone(door: Door) {
     let (said, ended) = house
         .run_launch(launch(&house, &image, &[&asked], Some(&allowed)))
         .await;
-    assert_eq!(ended, Ended::Exited(0), "{said}");
+    assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
     assert!(said.contains(&format!("I am / of {host}")), "{said}");
     let refused = format!("may not reach localhost:{}", other.port);
     assert!(said.contains(&refused), "{said}");
@@ -101,14 +101,14 @@ async fn a_program_of_an_image_reaches_listed_hosts_alone(door: Door) {
     let (said, ended) = house
         .run_launch(launch(&house, &image, &[], Some(&allowed)))
         .await;
-    assert_eq!(ended, Ended::Exited(0), "{said}");
+    assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
     assert!(
         said.contains("by itself") && said.contains("mcp-server"),
         "{said}"
     );
     // Without hosts nothing of ours is in it.
     let (said, ended) = house.run_launch(launch(&house, &image, &[], None)).await;
-    assert_ne!(ended, Ended::Exited(0), "{said}");
+    assert_ne!(ended, ProgramEnd::Exited(0), "{said}");
     assert!(
         said.contains("by itself") && !said.contains("mcp-server"),
         "{said}"
@@ -126,7 +126,7 @@ async fn an_image_brings_nothing_into_what_others_see(door: Door) {
         let (said, ended) = house
             .run_launch(launch(&house, &image, &[], Some(&allowed)))
             .await;
-        assert_eq!(ended, Ended::Exited(0), "{said}");
+        assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
         assert!(said.contains("I am the image"), "{said}");
         assert!(!said.contains("I took over"), "{said}");
     }

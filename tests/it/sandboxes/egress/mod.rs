@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sepal::domain::AllowedHosts;
 use sepal::net::{Egress, Guard, Reach};
-use sepal::sandbox::{Bounds, Ended, Launch};
+use sepal::sandbox::{Bounds, Launch, ProgramEnd};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use self::site::Site;
@@ -58,7 +58,7 @@ async fn a_listed_host_is_reached_and_its_bytes_are_told(house: House) {
         ),
     );
     let (said, ended) = house.run_launch(run).await;
-    assert_eq!(ended, Ended::Exited(0), "{said}");
+    assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
     assert!(
         said.contains(&format!("I am / of localhost:{}", site.port)),
         "{said}"
@@ -181,7 +181,7 @@ async fn there_is_no_way_around_the_proxy(house: House) {
     assert!((1..=2).contains(&shims), "{said}");
     assert_eq!(said.replace("found\n", ""), "1\n1\n1\n");
     assert!(told.contains("sepal: refused api.example.org:80"), "{told}");
-    assert_eq!(ended, Ended::Exited(0));
+    assert_eq!(ended, ProgramEnd::Exited(0));
     assert_eq!(site.visits(), 0);
     house.close().await;
 }
@@ -192,22 +192,25 @@ async fn a_program_keeps_its_own_streams_and_its_end(house: House) {
     let (said, ended) = house
         .run_launch(with("echo out; echo err >&2; exit 7"))
         .await;
-    assert_eq!((said.as_str(), ended), ("out\nerr\n", Ended::Exited(7)));
+    assert_eq!(
+        (said.as_str(), ended),
+        ("out\nerr\n", ProgramEnd::Exited(7))
+    );
     let (_, ended) = house.run_launch(with("kill -TERM $$")).await;
-    assert_eq!(ended, Ended::Signalled(15));
+    assert_eq!(ended, ProgramEnd::Signalled(15));
     // All of it comes, though the program is gone before it is read.
     let (said, ended) = house
         .run_launch(with("head -c 4194304 /dev/zero | tr '\\0' x"))
         .await;
-    assert_eq!((said.len(), ended), (4 << 20, Ended::Exited(0)));
+    assert_eq!((said.len(), ended), (4 << 20, ProgramEnd::Exited(0)));
     // What it leaves behind goes with it, and holds up nobody.
     let (said, ended) = house.run_launch(with("(sleep 600 &) ; echo left")).await;
-    assert_eq!((said.as_str(), ended), ("left\n", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("left\n", ProgramEnd::Exited(0)));
     let mut lost = house.command(1, &["no-such-program"]);
     lost.egress = Some(allowed.clone());
     let (said, ended) = house.run_launch(lost).await;
     assert!(said.contains("no-such-program"), "{said}");
-    assert_eq!(ended, Ended::Exited(1));
+    assert_eq!(ended, ProgramEnd::Exited(1));
     house.close().await;
 }
 
@@ -278,12 +281,12 @@ async fn the_end_of_stdin_and_of_the_gateway_are_heard(house: House) {
         .await
         .unwrap();
     assert_eq!(said, "one\nover\n");
-    assert_eq!(in_time(running.life.ended()).await, Ended::Exited(0));
+    assert_eq!(in_time(running.life.ended()).await, ProgramEnd::Exited(0));
     // Whoever lets go of it has it ended, whatever it is busy with.
     let running = house.start(script(&house, &allowed, "sleep 600")).await;
     let ended = running.life.ended();
     drop(running);
-    assert_eq!(in_time(ended).await, Ended::Killed);
+    assert_eq!(in_time(ended).await, ProgramEnd::Killed);
     house.close().await;
 }
 
@@ -306,6 +309,6 @@ async fn the_bundled_server_may_reach_hosts_too(house: House) {
     assert!(told.contains("I am / of localhost"), "{told}");
     assert!(told.contains("may not reach evil.example:80"), "{told}");
     drop(served.client);
-    assert_eq!(in_time(served.life.ended()).await, Ended::Exited(0));
+    assert_eq!(in_time(served.life.ended()).await, ProgramEnd::Exited(0));
     house.close().await;
 }

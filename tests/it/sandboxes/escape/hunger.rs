@@ -1,6 +1,6 @@
 //! What takes without end: processes, memory, time, disk, output.
 
-use sepal::sandbox::{Bounds, Ended};
+use sepal::sandbox::{Bounds, ProgramEnd};
 
 use super::super::house::{House, in_time};
 use super::place::{Outcome, Place};
@@ -101,7 +101,7 @@ async fn what_takes_without_end_is_bounded(house: House) {
                 assert!(text.len() < MOST, "{what}: {} bytes", text.len());
             }
             // Where nothing but a look now and then holds a limit, the sandbox ends.
-            Outcome::Over(Ended::OverProcesses(60) | Ended::OverMemory(_)) => {}
+            Outcome::Over(ProgramEnd::OverProcesses(60) | ProgramEnd::OverMemory(_)) => {}
             Outcome::Over(other) => panic!("{what}: {other}"),
         }
         // Whatever the attack left is gone by now.
@@ -127,7 +127,7 @@ async fn a_filled_workspace_ends_the_sandbox_with_its_reason(house: House) {
     ] {
         let outcome = place.attack(fill).await;
         let ended = in_time(place.session().life.ended()).await;
-        assert_eq!(ended, Ended::OverWorkspace(8 << 20), "{outcome:?}");
+        assert_eq!(ended, ProgramEnd::OverWorkspace(8 << 20), "{outcome:?}");
         // Files come back with the next sandbox, whose first command may make room.
         place.next_call_works(fill).await;
         let cleaned = place.attack("rm -f -- *; ls | wc -l").await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, ContentBlock};
-use sepal::sandbox::{Bounds, Ended};
+use sepal::sandbox::{Bounds, ProgramEnd};
 use serde_json::json;
 
 use super::super::house::{House, Served, in_time};
@@ -30,7 +30,7 @@ pub(super) enum Outcome {
     /// The answer's text.
     Told(String),
     /// There was no answer, and the sandbox ended like this.
-    Over(Ended),
+    Over(ProgramEnd),
 }
 
 impl Outcome {
@@ -76,7 +76,7 @@ impl Place {
     }
 
     /// Ends the attacker's sandbox, as the gateway does.
-    pub(super) async fn end(&mut self) -> Ended {
+    pub(super) async fn end(&mut self) -> ProgramEnd {
         let Served { client, life } = self.attacker.take().expect("it was ended");
         let ended = in_time(life.kill()).await;
         drop(client);

@@ -1,6 +1,6 @@
 //! What a command may try at once: each attempt prints what it got, and nothing may be printed.
 
-use sepal::sandbox::Ended;
+use sepal::sandbox::ProgramEnd;
 
 use super::super::house::House;
 use super::place::{Outcome, Place};
@@ -179,7 +179,9 @@ async fn a_signal_ends_at_most_the_senders_own_sandbox(house: House) {
             .await;
         match &outcome {
             Outcome::Told(text) => assert!(text.contains("held\n"), "{signal}: {text}"),
-            Outcome::Over(Ended::Exited(_) | Ended::Signalled(_) | Ended::Killed) => {}
+            Outcome::Over(
+                ProgramEnd::Exited(_) | ProgramEnd::Signalled(_) | ProgramEnd::Killed,
+            ) => {}
             Outcome::Over(other) => panic!("{signal}: {other}"),
         }
         place.next_call_works(signal).await;

@@ -7,8 +7,8 @@ use sepal::domain::{
 };
 use sepal::store::Records;
 use sepal::store::records::{
-    Address, AskedRoles, Attempt, DueNotification, MailChoice, NewUser, NotificationEvent,
-    NotificationTarget, SessionRow, Tried, WaitingBatch, WebhookRow,
+    Address, AskedRoles, Attempt, AttemptOutcome, DueNotification, MailChoice, NewUser,
+    NotificationEvent, NotificationTarget, SessionRow, WaitingBatch, WebhookRow,
 };
 
 use super::{row, with_records};
@@ -104,18 +104,18 @@ async fn a_batch_goes_in_once_and_is_claimed_by_one() {
         assert_eq!(again.len(), 2);
         assert!(
             !outbox
-                .finish(&claimed[0], Tried::Done, at(60_302))
+                .finish(&claimed[0], AttemptOutcome::Done, at(60_302))
                 .await
                 .unwrap()
         );
         let (fails, works): (Vec<_>, Vec<_>) = again.into_iter().partition(|due| {
             due.key.target == NotificationTarget::Webhook(WebhookId::from_bits(2))
         });
-        let later = Tried::Again(at(70_000));
+        let later = AttemptOutcome::Again(at(70_000));
         assert!(outbox.finish(&fails[0], later, at(60_400)).await.unwrap());
         assert!(
             outbox
-                .finish(&works[0], Tried::Done, at(60_400))
+                .finish(&works[0], AttemptOutcome::Done, at(60_400))
                 .await
                 .unwrap()
         );
@@ -129,7 +129,7 @@ async fn a_batch_goes_in_once_and_is_claimed_by_one() {
         outbox.release().await.unwrap();
         let last = outbox.claim(at(70_001), LEASE, 10).await.unwrap();
         outbox
-            .finish(&last[0], Tried::Done, at(70_002))
+            .finish(&last[0], AttemptOutcome::Done, at(70_002))
             .await
             .unwrap();
     })
@@ -146,7 +146,10 @@ async fn what_was_told_is_forgotten_once_it_waits_no_longer() {
         project(&records, waits(1, (1, 4), 200)).await;
         outbox.take_up(at(300), None).await.unwrap();
         for due in outbox.claim(at(300), LEASE, 10).await.unwrap() {
-            outbox.finish(&due, Tried::Done, at(400)).await.unwrap();
+            outbox
+                .finish(&due, AttemptOutcome::Done, at(400))
+                .await
+                .unwrap();
         }
 
         // What was told is not forgotten while it waits, or it would be told again.
@@ -160,7 +163,7 @@ async fn what_was_told_is_forgotten_once_it_waits_no_longer() {
         assert_eq!(decided[0].key.event, NotificationEvent::Decided);
         assert_eq!(decided[0].at, at(30 * DAY));
         outbox
-            .finish(&decided[0], Tried::Done, at(30 * DAY))
+            .finish(&decided[0], AttemptOutcome::Done, at(30 * DAY))
             .await
             .unwrap();
         outbox.prune(at(40 * DAY)).await.unwrap();
@@ -188,7 +191,7 @@ async fn one_target_is_told_one_thing_at_a_time_and_forgets_what_is_deleted() {
         assert_eq!(first[0].key.session, key(1, 1));
         assert_eq!(outbox.claim(at(301), LEASE, 10).await.unwrap(), []);
         outbox
-            .finish(&first[0], Tried::Done, at(302))
+            .finish(&first[0], AttemptOutcome::Done, at(302))
             .await
             .unwrap();
         records.sessions().delete(&key(1, 2)).await.unwrap();
@@ -309,7 +312,7 @@ async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
             NotificationTarget::Mail(UserId::from_bits(1))
         );
         outbox
-            .finish(&due[0], Tried::Done, at(60_400))
+            .finish(&due[0], AttemptOutcome::Done, at(60_400))
             .await
             .unwrap();
         let sent = outbox.mails_since(whose, at(60_000)).await.unwrap();
@@ -393,7 +396,7 @@ async fn a_mail_that_was_not_sent_is_not_counted_and_not_tried_once_its_batch_wa
             assert_eq!(claimed[0].key.session, key(1, session));
             claimed[0].clone()
         };
-        let finish = async |due: DueNotification, tried: Tried, ms: i64| {
+        let finish = async |due: DueNotification, tried: AttemptOutcome, ms: i64| {
             assert!(outbox.finish(&due, tried, at(ms)).await.unwrap());
         };
         let decide = async |session: u128, ms: i64| {
@@ -407,21 +410,21 @@ async fn a_mail_that_was_not_sent_is_not_counted_and_not_tried_once_its_batch_wa
 
         outbox.take_up(at(300), now).await.unwrap();
         // One failed, and was decided before it was tried again.
-        finish(claim(310, 1).await, Tried::Again(at(90_000)), 320).await;
+        finish(claim(310, 1).await, AttemptOutcome::Again(at(90_000)), 320).await;
         decide(1, 330).await;
         assert_eq!(sent().await, 0);
         // One was decided while it was tried, which failed.
         let due = claim(410, 2).await;
         decide(2, 420).await;
-        finish(due, Tried::Again(at(90_000)), 430).await;
+        finish(due, AttemptOutcome::Again(at(90_000)), 430).await;
         assert_eq!(sent().await, 0);
         // One was given up.
-        finish(claim(510, 3).await, Tried::Dropped, 520).await;
+        finish(claim(510, 3).await, AttemptOutcome::Dropped, 520).await;
         assert_eq!(sent().await, 0);
         // One was decided while it was sent.
         let due = claim(610, 4).await;
         decide(4, 620).await;
-        finish(due, Tried::Done, 630).await;
+        finish(due, AttemptOutcome::Done, 630).await;
         assert_eq!(sent().await, 1);
         assert_eq!(outbox.next_due().await.unwrap(), None);
     })

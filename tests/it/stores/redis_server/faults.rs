@@ -9,8 +9,8 @@ use tokio::sync::watch;
 
 use super::*;
 
-fn trouble_of(answer: &Appended) -> RedisTrouble {
-    let Appended::Unknown(error) = answer else {
+fn trouble_of(answer: &AppendOutcome) -> RedisTrouble {
+    let AppendOutcome::Unknown(error) = answer else {
         panic!("{answer:?}")
     };
     assert_eq!(error.fault(), Fault::Transient, "{error:?}");
@@ -36,7 +36,7 @@ async fn an_append_whose_answer_was_lost_is_found_by_its_commit() {
     assert_eq!((head.version, head.commit_id), (2, CommitId::from_bits(2)));
     // The same record again is a conflict, not a second one.
     let again = live.append(&key, 1, record(2, 2..=2)).await;
-    assert!(matches!(again, Appended::Conflict), "{again:?}");
+    assert!(matches!(again, AppendOutcome::Conflict), "{again:?}");
     append(&*live, &key, 2, record(3, 3..=3)).await;
 }
 
@@ -55,7 +55,7 @@ async fn a_full_redis_refuses_what_grows_and_goes_on_once_there_is_room() {
     ] {
         let answer = live.append(key, expected, new).await;
         assert_eq!(trouble_of(&answer), RedisTrouble::Full);
-        let Appended::Unknown(error) = answer else {
+        let AppendOutcome::Unknown(error) = answer else {
             unreachable!()
         };
         assert!(error.to_string().contains("maxmemory"), "{error}");
@@ -144,9 +144,9 @@ impl Load {
     async fn settle(&self, live: &dyn LiveStore, key: &SessionKey, version: u64, new: &NewRecord) {
         loop {
             match live.append(key, version, new.clone()).await {
-                Appended::Ok => return,
-                Appended::Conflict => {}
-                Appended::Unknown(error) => {
+                AppendOutcome::Ok => return,
+                AppendOutcome::Conflict => {}
+                AppendOutcome::Unknown(error) => {
                     assert_eq!(error.fault(), Fault::Transient, "{error:?}");
                 }
             }

@@ -134,7 +134,7 @@ async fn at_no_moment_an_unfinished_session_is_unnamed() {
                     ..record(random.random(), version + 1..=version + 1)
                 };
                 let answer = live.append(&key, version, new).await;
-                assert!(!matches!(answer, Appended::Unknown(_)), "{answer:?}");
+                assert!(!matches!(answer, AppendOutcome::Unknown(_)), "{answer:?}");
             }
         }
     });

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use redis::Commands as _;
 use sepal::domain::{CommitId, Fault, SessionKey};
 use sepal::store::{
-    Appended, Error, LiveStore, NewRecord, RedisTrouble, Settings, Snapshot, Store,
+    AppendOutcome, Error, LiveStore, NewRecord, RedisTrouble, Settings, Snapshot, Store,
 };
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -56,7 +56,7 @@ fn last_of(record: NewRecord) -> NewRecord {
 
 async fn append(live: &dyn LiveStore, key: &SessionKey, expected: u64, record: NewRecord) {
     let answer = live.append(key, expected, record).await;
-    assert!(matches!(answer, Appended::Ok), "{answer:?}");
+    assert!(matches!(answer, AppendOutcome::Ok), "{answer:?}");
 }
 
 fn journal_of(key: &SessionKey) -> String {
@@ -91,7 +91,7 @@ async fn what_we_cannot_have_written_is_corrupt_and_never_appended_to() {
     let mut other = place.redis.connection();
     let is_corrupt = async |key: &SessionKey| {
         let answer = live.append(key, 2, record(9, 9..=9)).await;
-        let Appended::Unknown(error) = answer else {
+        let AppendOutcome::Unknown(error) = answer else {
             panic!("{answer:?}")
         };
         assert!(matches!(error, Error::Corrupt { .. }), "{error:?}");
@@ -231,7 +231,7 @@ async fn an_append_tells_whoever_follows_the_session_in_the_same_step() {
     append(&*live, &key, 0, telling(1, "one")).await;
     // What is not appended is not told, and neither is what has nothing to tell.
     let answer = live.append(&key, 0, telling(2, "conflict")).await;
-    assert!(matches!(answer, Appended::Conflict), "{answer:?}");
+    assert!(matches!(answer, AppendOutcome::Conflict), "{answer:?}");
     append(&*live, &key, 1, record(3, 1..=1)).await;
     append(&*live, &key, 2, telling(4, "three")).await;
     for expected in ["one", "three"] {

@@ -9,7 +9,9 @@ use sepal::domain::{
     Timestamp, TurnId, UserId,
 };
 use sepal::store::Records;
-use sepal::store::records::{EventPlace, Payer, ProjectedRow, RequestRow, Reserved, UsageRows};
+use sepal::store::records::{
+    EventPlace, Payer, ProjectedRow, RequestRow, ReservationOutcome, UsageRows,
+};
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
 
@@ -59,7 +61,12 @@ async fn set(records: &Records, budget: &Budget) {
     budgets.put(&tenant, budget, (&by, NOW)).await.unwrap();
 }
 
-async fn reserve(records: &Records, payer: &Payer, need: Need, now: Timestamp) -> Reserved {
+async fn reserve(
+    records: &Records,
+    payer: &Payer,
+    need: Need,
+    now: Timestamp,
+) -> ReservationOutcome {
     let budgets = records.budgets();
     let step = budgets.reserve(payer, (&[], need), (now, LEASE));
     step.await.unwrap()

@@ -117,7 +117,7 @@ fn people_are_warned_from_their_part_of_the_limit_on() {
 }
 
 /// The reserved amount of each request.
-type Held = BTreeMap<u8, u64>;
+type ReservedAmounts = BTreeMap<u8, u64>;
 
 proptest! {
     /// In any order in which requests begin, continue and end, spending plus reservations never exceed a
@@ -127,8 +127,8 @@ proptest! {
         limits in (50_u64..500, 50_u64..2_000),
         steps in prop::collection::vec((0_u8..12, 0_u8..4, 1_u64..60, 0_u64..100), 1..200),
     ) {
-        let (mut held, mut used) = (Held::new(), 0_u64);
-        let standings = |held: &Held, used: u64, own: u8| {
+        let (mut held, mut used) = (ReservedAmounts::new(), 0_u64);
+        let standings = |held: &ReservedAmounts, used: u64, own: u8| {
             let others = held.iter().filter(|(id, _)| **id != own).map(|(_, amount)| amount);
             let others: u64 = others.sum();
             [

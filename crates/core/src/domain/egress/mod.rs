@@ -70,7 +70,7 @@ pub enum HostProblem {
 
 /// The way in which an entry matched a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
+pub enum HostMatch {
     /// By the exact name.
     Exactly,
     /// By a `*.` entry: the owner of the domain chose the name.
@@ -183,7 +183,7 @@ impl AllowedHost {
 
     /// Matches another entry: `Some` if this entry allows everything that the other allows, exactly for the
     /// same name, below for a `*.`.
-    fn covers(&self, other: &Self) -> Option<Listed> {
+    fn covers(&self, other: &Self) -> Option<HostMatch> {
         let is_port = match (self.port, other.port) {
             (None, None) => true,
             (None, Some(port)) => USUAL_PORTS.contains(&port),
@@ -194,15 +194,15 @@ impl AllowedHost {
         }
         let is_same = self.name == other.name && self.is_wildcard == other.is_wildcard;
         if is_same && !self.is_wildcard {
-            return Some(Listed::Exactly);
+            return Some(HostMatch::Exactly);
         }
         let above = other.name.strip_suffix(&self.name);
         let is_below = above.is_some_and(|above| above.ends_with('.') && above.len() > 1);
-        (is_same || (self.is_wildcard && is_below)).then_some(Listed::Below)
+        (is_same || (self.is_wildcard && is_below)).then_some(HostMatch::Below)
     }
 
     /// Matches a canonical host name and a port.
-    pub fn finds(&self, name: &str, port: u16) -> Option<Listed> {
+    pub fn finds(&self, name: &str, port: u16) -> Option<HostMatch> {
         let is_port = match self.port {
             Some(own) => own == port,
             None => USUAL_PORTS.contains(&port),
@@ -212,9 +212,9 @@ impl AllowedHost {
         }
         if self.is_wildcard {
             let above = name.strip_suffix(&self.name)?.strip_suffix('.')?;
-            return (!above.is_empty()).then_some(Listed::Below);
+            return (!above.is_empty()).then_some(HostMatch::Below);
         }
-        (name == self.name).then_some(Listed::Exactly)
+        (name == self.name).then_some(HostMatch::Exactly)
     }
 }
 
@@ -266,20 +266,20 @@ impl AllowedHosts {
 
     /// Matches an entry against the whole list: `Some` if one entry allows everything that it allows; an
     /// exact entry takes precedence.
-    pub fn cover(&self, host: &AllowedHost) -> Option<Listed> {
+    pub fn cover(&self, host: &AllowedHost) -> Option<HostMatch> {
         let found = |wanted| self.iter().any(|it| it.covers(host) == Some(wanted));
-        [Listed::Exactly, Listed::Below]
+        [HostMatch::Exactly, HostMatch::Below]
             .into_iter()
             .find(|it| found(*it))
     }
 
     /// Matches a canonical host name and a port; an exact entry takes precedence. `None` = refused.
-    pub fn find(&self, name: &str, port: u16) -> Option<Listed> {
+    pub fn find(&self, name: &str, port: u16) -> Option<HostMatch> {
         let found = |wanted| {
             let mut all = self.0.iter();
             all.any(|host| host.finds(name, port) == Some(wanted))
         };
-        [Listed::Exactly, Listed::Below]
+        [HostMatch::Exactly, HostMatch::Below]
             .into_iter()
             .find(|it| found(*it))
     }

@@ -56,7 +56,7 @@ fn an_entry_covers_what_it_stands_for_and_nothing_more() {
         let (wide, narrow) = (wide.parse::<AllowedHost>(), narrow.parse::<AllowedHost>());
         assert_eq!(wide.unwrap().covers(&narrow.unwrap()), expected);
     };
-    let (exactly, below) = (Some(Listed::Exactly), Some(Listed::Below));
+    let (exactly, below) = (Some(HostMatch::Exactly), Some(HostMatch::Below));
     check("pypi.org", "pypi.org", exactly);
     check("pypi.org", "PyPI.org:443", exactly);
     check("pypi.org", "pypi.org:22", None);
@@ -85,15 +85,15 @@ fn a_host_is_found_by_name_and_port() {
             .and_then(|it| list.find(&it, port));
         assert_eq!(found, expected, "{host}:{port}");
     };
-    check("api.github.com", 443, Some(Listed::Exactly));
-    check("Api.GitHub.Com.", 80, Some(Listed::Exactly));
+    check("api.github.com", 443, Some(HostMatch::Exactly));
+    check("Api.GitHub.Com.", 80, Some(HostMatch::Exactly));
     check("api.github.com", 22, None);
     check("evil-api.github.com", 443, None);
     check("api.github.com.evil.example", 443, None);
-    check("db.example.com", 5432, Some(Listed::Exactly));
+    check("db.example.com", 5432, Some(HostMatch::Exactly));
     check("db.example.com", 443, None);
-    check("a.example.org", 443, Some(Listed::Below));
-    check("a.b.example.org", 80, Some(Listed::Below));
+    check("a.example.org", 443, Some(HostMatch::Below));
+    check("a.b.example.org", 80, Some(HostMatch::Below));
     check("example.org", 443, None);
     check("badexample.org", 443, None);
     check("127.0.0.1", 443, None);
@@ -110,7 +110,7 @@ proptest! {
         let again = canonical_name(&canonical);
         prop_assert_eq!(again.as_ref(), Ok(&canonical));
         let list = AllowedHosts::parse([format!("{canonical}:{port}")]).unwrap();
-        prop_assert_eq!(list.find(&canonical, port), Some(Listed::Exactly));
+        prop_assert_eq!(list.find(&canonical, port), Some(HostMatch::Exactly));
         prop_assert_eq!(list.find(&format!("a.{canonical}"), port), None);
         prop_assert_eq!(list.find(&format!("{canonical}.a"), port), None);
         prop_assert_eq!(list.find(&canonical, port.wrapping_add(1)), None);

@@ -1,13 +1,13 @@
 //! Implements the compaction strategies: each returns the entries that stay.
 
 use super::{Earlier, MIN_SUMMARY, Room, missing};
-use crate::domain::{CompactionStrategy, Weighed};
+use crate::domain::{CompactionStrategy, CountedEntry};
 use crate::history::groups::groups;
 use crate::history::past::{before_notes, seq};
 
 /// The entries in memory that stay: those before `head`, and those from `from` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct KeptRange {
     pub(super) head: usize,
     pub(super) from: usize,
 }
@@ -18,15 +18,15 @@ pub(super) struct Cutting<'a, C> {
     /// Tokens of the shortest form of each entry.
     pub(super) least: Vec<u64>,
     /// The entries that the earlier compaction keeps.
-    pub(super) standing: Kept,
+    pub(super) standing: KeptRange,
     /// Tokens of the earlier compaction's note.
     pub(super) note: u64,
     pub(super) room: Room,
 }
 
-impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
+impl<C: Fn(&CountedEntry) -> u64> Cutting<'_, C> {
     /// The earlier compaction's entries, if they and its note still fit.
-    pub(super) fn as_before(&self) -> Option<(Kept, CompactionStrategy)> {
+    pub(super) fn as_before(&self) -> Option<(KeptRange, CompactionStrategy)> {
         let standing = self.standing;
         let middle = if standing.head > 0 && standing.from > standing.head {
             CompactionStrategy::DeleteMiddle
@@ -45,13 +45,16 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
 
     /// The entries that the first possible strategy keeps. If none is possible, the oldest entries are
     /// dropped, because the question has to fit.
-    pub(super) fn kept(&self, strategies: &[CompactionStrategy]) -> (Kept, CompactionStrategy) {
+    pub(super) fn kept(
+        &self,
+        strategies: &[CompactionStrategy],
+    ) -> (KeptRange, CompactionStrategy) {
         let mut by = strategies.iter().copied();
         let by = by.find_map(|strategy| Some((self.by(strategy)?, strategy)));
         by.unwrap_or_else(|| (self.delete_old(), CompactionStrategy::DeleteOld))
     }
 
-    fn by(&self, strategy: CompactionStrategy) -> Option<Kept> {
+    fn by(&self, strategy: CompactionStrategy) -> Option<KeptRange> {
         match strategy {
             CompactionStrategy::None => None,
             CompactionStrategy::DeleteOld => Some(self.delete_old()),
@@ -60,22 +63,22 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
         }
     }
 
-    fn delete_old(&self) -> Kept {
+    fn delete_old(&self) -> KeptRange {
         // Entries before an existing gap are older than those after it.
-        Kept {
+        KeptRange {
             head: 0,
             from: self.newest(self.standing.from, self.room),
         }
     }
 
     /// Leaves room for a summary; `None` = there is not enough room for one.
-    fn summarised(&self) -> Option<Kept> {
+    fn summarised(&self) -> Option<KeptRange> {
         let summary = self.room.for_summary();
         let beside = Room {
             tokens: self.room.tokens - summary,
             ..self.room
         };
-        (summary >= MIN_SUMMARY).then(|| Kept {
+        (summary >= MIN_SUMMARY).then(|| KeptRange {
             head: 0,
             from: self.newest(self.standing.from, beside),
         })
@@ -83,7 +86,7 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
 
     /// Keeps the first turn, or only its question if the turn is large; `None` = not even the question fits
     /// into a third of the room, or it was dropped already.
-    fn delete_middle(&self) -> Option<Kept> {
+    fn delete_middle(&self) -> Option<KeptRange> {
         let entries = self.earlier.entries;
         let has_hole = self.standing.from > self.standing.head || self.earlier.gap.entries > 0;
         let most = if has_hole {
@@ -103,7 +106,7 @@ impl<C: Fn(&Weighed) -> u64> Cutting<'_, C> {
                 tokens: self.room.tokens.saturating_sub(tokens),
                 messages: self.room.messages.saturating_sub(head),
             };
-            fits.then(|| Kept {
+            fits.then(|| KeptRange {
                 head,
                 from: self.newest(self.standing.from.max(head), beside),
             })

@@ -6,14 +6,14 @@ pub(super) mod summary;
 
 use std::sync::Arc;
 
-use self::cutting::{Cutting, Kept};
+use self::cutting::{Cutting, KeptRange};
 use self::summary::{Due, NOTE_WORDS};
 use super::limits::Limits;
 use super::past::seq;
 use super::shorten::{SHORT, shorten};
 use super::turn::Turn;
-use crate::domain::{CompactionStrategy, Entry, Weighed};
-use crate::session::{Compacted, Compaction, ContextSize, Gap, SHORTEN_RESULTS};
+use crate::domain::{CompactionStrategy, CountedEntry, Entry};
+use crate::session::{Compaction, CompactionReport, ContextSize, Gap, SHORTEN_RESULTS};
 
 /// The `context:compacted` strategy name of removed reasoning.
 const DROP_REASONING: &str = "drop-reasoning";
@@ -33,7 +33,7 @@ pub(super) struct Room {
 impl Room {
     /// The room that `wanted` leaves beside the turn, and at least half of its tokens if the turn's read
     /// results can be shortened enough to stay within `most`.
-    pub(super) fn beside<C: Fn(&Weighed) -> u64>(
+    pub(super) fn beside<C: Fn(&CountedEntry) -> u64>(
         turn: &Turn<C>,
         wanted: Limits,
         most: Limits,
@@ -53,14 +53,14 @@ impl Room {
         (self.tokens / 4).min(MAX_SUMMARY)
     }
 
-    pub(super) fn holds(self, shown: &Shown) -> bool {
+    pub(super) fn holds(self, shown: &ShownTurns) -> bool {
         shown.tokens <= self.tokens && shown.messages <= self.messages
     }
 }
 
 /// Earlier turns as a request shows them.
-pub(super) struct Shown {
-    pub(super) entries: Vec<Arc<Weighed>>,
+pub(super) struct ShownTurns {
+    pub(super) entries: Vec<Arc<CountedEntry>>,
     /// Number of entries before the left-out ones.
     pub(super) head: usize,
     pub(super) tokens: u64,
@@ -68,7 +68,7 @@ pub(super) struct Shown {
     messages: usize,
 }
 
-impl Shown {
+impl ShownTurns {
     pub(super) fn size(&self) -> ContextSize {
         ContextSize {
             messages: self.messages as u64,
@@ -78,7 +78,7 @@ impl Shown {
 }
 
 /// The result of a compaction.
-pub(super) struct Made {
+pub(super) struct CompactionResult {
     pub(super) compaction: Compaction,
     pub(super) strategy: &'static str,
     /// Number of dropped entries.
@@ -89,11 +89,15 @@ pub(super) struct Made {
     pub(super) due: Option<Due>,
 }
 
-impl Made {
+impl CompactionResult {
     /// The event with the limits that the compaction was made for, and the summary that is still due. The
     /// figures of the sent request are filled in later.
-    pub(super) fn told(self, limits: Limits, before: ContextSize) -> (Compacted, Option<Due>) {
-        let compacted = Compacted {
+    pub(super) fn told(
+        self,
+        limits: Limits,
+        before: ContextSize,
+    ) -> (CompactionReport, Option<Due>) {
+        let compacted = CompactionReport {
             strategy: self.strategy.to_owned(),
             compaction: Compaction {
                 max_tokens: limits.max_tokens,
@@ -113,13 +117,13 @@ impl Made {
 
 /// Earlier turns, oldest first.
 pub(super) struct Earlier<'a, C> {
-    entries: &'a [Arc<Weighed>],
+    entries: &'a [Arc<CountedEntry>],
     gap: Gap,
     count: &'a C,
 }
 
-impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
-    pub(super) fn new(entries: &'a [Arc<Weighed>], gap: Gap, count: &'a C) -> Self {
+impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
+    pub(super) fn new(entries: &'a [Arc<CountedEntry>], gap: Gap, count: &'a C) -> Self {
         Self {
             entries,
             gap,
@@ -136,8 +140,8 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
 
     /// The entries that stay, in the form of the compaction, with a note if the middle or a summary
     /// replaces some.
-    pub(super) fn shown(&self, by: &Compaction) -> Shown {
-        let mut shown = Shown {
+    pub(super) fn shown(&self, by: &Compaction) -> ShownTurns {
+        let mut shown = ShownTurns {
             entries: Vec::with_capacity(self.entries.len() + 1),
             head: 0,
             tokens: 0,
@@ -168,7 +172,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         standing: &Compaction,
         room: Room,
         strategies: &[CompactionStrategy],
-    ) -> Made {
+    ) -> CompactionResult {
         let least = self.entries.iter().map(|entry| self.least(entry));
         let cut = Cutting {
             earlier: self,
@@ -210,7 +214,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         let left = self.entries.iter().enumerate().take(kept.from);
         let left = left.filter(|(index, _)| *index >= kept.head && was_there(*index));
         let left: Vec<_> = left.map(|(_, entry)| entry).collect();
-        Made {
+        CompactionResult {
             strategy,
             left: left.len() as u64,
             from_seq: left.iter().copied().find_map(seq),
@@ -225,8 +229,8 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
 
     /// The entries in memory that a compaction keeps. Entries removed from memory that it does not cover
     /// count as dropped before.
-    fn kept(&self, by: &Compaction) -> Kept {
-        let kept = Kept {
+    fn kept(&self, by: &Compaction) -> KeptRange {
+        let kept = KeptRange {
             head: self.gap.index(by.head),
             from: self.gap.index(by.from),
         };
@@ -235,7 +239,7 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
             return kept;
         }
         let head = if by.from > by.head { kept.head } else { hole };
-        Kept {
+        KeptRange {
             head: head.min(hole),
             from: hole,
         }
@@ -272,14 +276,14 @@ impl<'a, C: Fn(&Weighed) -> u64> Earlier<'a, C> {
         }
     }
 
-    fn least(&self, entry: &Arc<Weighed>) -> u64 {
+    fn least(&self, entry: &Arc<CountedEntry>) -> u64 {
         let short = shorten(entry, SHORT).or_else(|| unthinking(entry));
         (self.count)(short.as_ref().unwrap_or(entry))
     }
 }
 
 /// The form of the entry at `place` under a compaction.
-pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Weighed> {
+pub(super) fn form(entry: &Arc<CountedEntry>, place: u64, by: &Compaction) -> Arc<CountedEntry> {
     let short = (place < by.short_before)
         .then(|| shorten(entry, SHORT))
         .flatten();
@@ -293,7 +297,7 @@ pub(super) fn form(entry: &Arc<Weighed>, place: u64, by: &Compaction) -> Arc<Wei
 
 /// An answer without its native blocks: reasoning and signatures, which vendors only want back in the
 /// running turn. `None` = there are none.
-fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
+fn unthinking(entry: &CountedEntry) -> Option<Arc<CountedEntry>> {
     match &**entry {
         Entry::Assistant {
             text,
@@ -313,13 +317,13 @@ fn unthinking(entry: &Weighed) -> Option<Arc<Weighed>> {
 
 /// The note that replaces the left-out entries: their summary, or the number of entries missing in the
 /// middle.
-pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
+pub(super) fn note(by: &Compaction) -> Option<Arc<CountedEntry>> {
     let entries = by
         .from
         .checked_sub(by.head)
         .filter(|entries| *entries > 0)?;
     match &by.summary {
-        Some(summary) => Some(Weighed::new(Entry::Note {
+        Some(summary) => Some(CountedEntry::new(Entry::Note {
             text: format!(
                 "{entries} earlier messages are left out here. A model summarised them:\n{summary}"
             ),
@@ -329,8 +333,8 @@ pub(super) fn note(by: &Compaction) -> Option<Arc<Weighed>> {
 }
 
 /// The note about entries missing in the middle.
-fn missing(missing: u64) -> Arc<Weighed> {
-    Weighed::new(Entry::Note {
+fn missing(missing: u64) -> Arc<CountedEntry> {
+    CountedEntry::new(Entry::Note {
         text: format!(
             "{missing} messages of the conversation are left out here, because it is longer than \
              what fits."

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::domain::{Entry, Weighed};
+use crate::domain::{CountedEntry, Entry};
 use crate::history::shorten::{SHORTEST, shorten};
 
 /// Maximum number of facts that a summary has to keep, since a conversation of nothing but numbers cannot
@@ -30,7 +30,7 @@ pub struct Due {
     /// The earlier summary of the entries before them.
     pub earlier: Option<Arc<str>>,
     /// The entries, oldest first.
-    pub entries: Vec<Arc<Weighed>>,
+    pub entries: Vec<Arc<CountedEntry>>,
     /// Maximum tokens of the summary.
     pub max_tokens: u64,
 }
@@ -168,7 +168,7 @@ impl Due {
 }
 
 /// Writes one entry for the summarising model.
-fn say(text: &mut String, entry: &Arc<Weighed>) {
+fn say(text: &mut String, entry: &Arc<CountedEntry>) {
     let short = shorten(entry, SHORTEST);
     let _ = match &***short.as_ref().unwrap_or(entry) {
         Entry::User { text: said, .. } => writeln!(text, "\n[person]\n{said}"),
@@ -229,7 +229,7 @@ mod tests {
     use serde_json::json;
 
     use super::{Due, Flaws, facts};
-    use crate::domain::{CallId, Entry, ModelCall, Weighed};
+    use crate::domain::{CallId, CountedEntry, Entry, ModelCall};
 
     #[test]
     fn paths_and_numbers_are_facts_and_words_are_not() {
@@ -276,7 +276,7 @@ mod tests {
         ];
         Due {
             earlier: Some("It began in /srv/site.".into()),
-            entries: entries.into_iter().map(Weighed::new).collect(),
+            entries: entries.into_iter().map(CountedEntry::new).collect(),
             max_tokens: 500,
         }
     }

@@ -6,20 +6,20 @@ mod resumed;
 
 use std::sync::Arc;
 
-use crate::domain::{CompactionStrategy, Weighed};
+use crate::domain::{CompactionStrategy, CountedEntry};
 use crate::history::compaction::summary::Due;
 use crate::history::compaction::{Earlier, Room, note};
 use crate::history::groups::tokens;
 use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
 use crate::history::turn::Turn;
-use crate::session::{Compacted, Compaction, ContextSize, SummarisedBy};
+use crate::session::{Compaction, CompactionReport, ContextSize, SummarisedBy};
 
 /// The part of the past that the model is sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
     /// The entries, oldest first; results may be shortened, and a note may replace dropped entries.
-    pub entries: Vec<Arc<Weighed>>,
+    pub entries: Vec<Arc<CountedEntry>>,
     /// Number of earlier entries that are left out.
     pub left_out: u64,
     /// Tokens of `entries`, by the counter.
@@ -33,7 +33,7 @@ pub struct Window {
     /// `seq` of the oldest user message after the left-out entries.
     pub from_seq: Option<u64>,
     /// The compaction that begins with this request, if it leaves out or shortens more than the one before.
-    pub compacted: Option<Box<Compacted>>,
+    pub compacted: Option<Box<CompactionReport>>,
     /// If the request continues from a vendor's compaction: the number of first entries before it, which
     /// the vendor skips and which do not count.
     pub resumed: Option<usize>,
@@ -44,7 +44,7 @@ pub struct Window {
 
 impl Window {
     /// The entries that the model reads.
-    pub fn read(&self) -> &[Arc<Weighed>] {
+    pub fn read(&self) -> &[Arc<CountedEntry>] {
         let from = self.resumed.unwrap_or_default();
         self.entries.get(from..).unwrap_or_default()
     }
@@ -62,7 +62,7 @@ impl Window {
     pub fn summarised(
         mut self,
         (summary, by): (&str, SummarisedBy),
-        count: impl Fn(&Weighed) -> u64,
+        count: impl Fn(&CountedEntry) -> u64,
     ) -> Self {
         self.due = None;
         if let Some(compacted) = &mut self.compacted {
@@ -96,7 +96,7 @@ pub fn window(
     past: Past<'_>,
     limits: Limits,
     strategies: &[CompactionStrategy],
-    count: impl Fn(&Weighed) -> u64,
+    count: impl Fn(&CountedEntry) -> u64,
 ) -> Window {
     let count = &count;
     if let Some(resumed) = resumed::window(past, limits, count) {
@@ -152,7 +152,7 @@ pub fn window(
 }
 
 /// The window with all entries unchanged.
-fn whole(past: Past<'_>, count: &impl Fn(&Weighed) -> u64) -> Window {
+fn whole(past: Past<'_>, count: &impl Fn(&CountedEntry) -> u64) -> Window {
     let tokens = tokens(past.entries, count);
     Window {
         entries: past.entries.to_vec(),

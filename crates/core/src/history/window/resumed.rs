@@ -2,7 +2,7 @@
 //! answer that contains it.
 
 use super::Window;
-use crate::domain::Weighed;
+use crate::domain::CountedEntry;
 use crate::history::groups::tokens;
 use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
@@ -14,7 +14,7 @@ use crate::history::turn::Turn;
 pub(super) fn window(
     past: Past<'_>,
     limits: Limits,
-    count: &impl Fn(&Weighed) -> u64,
+    count: &impl Fn(&CountedEntry) -> u64,
 ) -> Option<Window> {
     let block = newest_block(past)?;
     let turn = past.entries.len() - past.newest_turn();
@@ -64,14 +64,14 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::domain::{CompactionStrategy, Entry, Native, Weighed};
+    use crate::domain::{CompactionStrategy, CountedEntry, Entry, Native};
     use crate::history::window::window;
     use crate::history::{Limits, Past, Window};
     use crate::session::{Compaction, Gap};
 
     /// Entries of ten tokens each: `u` = a question, `a` = an answer, `b` = an answer with a vendor's
     /// block.
-    fn entries(said: &str) -> Vec<Arc<Weighed>> {
+    fn entries(said: &str) -> Vec<Arc<CountedEntry>> {
         let said = (1..).zip(said.chars());
         let entries = said.map(|(seq, kind)| match kind {
             'u' => Entry::User {
@@ -89,7 +89,7 @@ mod tests {
                 }),
             },
         });
-        entries.map(Weighed::new).collect()
+        entries.map(CountedEntry::new).collect()
     }
 
     fn shown(

@@ -4,11 +4,9 @@ mod dry_run;
 mod elicitation;
 mod outcome;
 mod past;
-mod repeated;
+mod requirement;
 mod sampling;
-mod task;
 mod view;
-mod wants;
 
 use std::sync::Arc;
 
@@ -30,15 +28,13 @@ pub use elicitation::{
     elicitations_wait_since,
 };
 pub use outcome::{Outcome, Output};
-pub use past::PastDecision;
-pub use repeated::RepeatedCalls;
+pub use past::{PastDecision, RepeatedCalls};
+pub use requirement::{ApprovalRequirement, Consent};
 pub use sampling::{
     Completion, Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole,
     SamplingStage,
 };
-pub use task::CallTask;
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
-pub use wants::{Consent, Wants};
 
 use super::review::CallReview;
 
@@ -201,11 +197,7 @@ pub struct Call {
     /// The arguments that would run.
     pub args: Value,
     /// True if the model asked through `use_tool`, because it was not sent the tool's definition.
-    #[serde(
-        default,
-        alias = "is_found",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,8 +211,8 @@ pub struct Call {
     /// The reason the call needs approval.
     pub why: String,
     /// The approval requirements.
-    #[serde(default, skip_serializing_if = "Wants::is_plain")]
-    pub wants: Wants,
+    #[serde(default, skip_serializing_if = "ApprovalRequirement::is_plain")]
+    pub wants: ApprovalRequirement,
     /// The approvals so far, one per person; empty if the owner's approval suffices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consents: Vec<Consent>,
@@ -381,4 +373,20 @@ impl SaidCall {
             args: call.args.clone(),
         }
     }
+}
+
+/// A call that its server runs as a task. The gateway polls the task by its id and never sends the call
+/// again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTask {
+    /// The server's own task id.
+    pub id: String,
+    /// Digest of the server that took the call; a different server of the same name is not polled.
+    pub server: Digest,
+    /// Time that the server keeps the task, in milliseconds from its creation; `None` = not stated, or
+    /// unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_ms: Option<u64>,
+    /// The time at which the session learned of the task.
+    pub since: Timestamp,
 }

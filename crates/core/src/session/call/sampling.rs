@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::domain::{Actor, Code, Digest, TurnId};
-use crate::session::model::{ModelChoice, Spent};
+use crate::session::model::{AttemptUsage, ModelChoice};
 
 /// A completion that a server requests, and its progress. People see all of the request: exactly what they
 /// allow is sent to the model.
@@ -26,7 +26,7 @@ pub struct Sampling {
     /// The model to ask; no fallback replaces it.
     pub model: ModelChoice,
     /// The usage to count if the gateway ends while the model is asked.
-    pub at_least: Spent,
+    pub at_least: AttemptUsage,
     pub stage: SamplingStage,
 }
 

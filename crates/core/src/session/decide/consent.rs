@@ -3,9 +3,9 @@
 use serde_json::Value;
 
 use super::Draft;
-use crate::domain::{Actor, Code, Digest, GestureMeans, Role, Timestamp, UserId};
-use crate::session::call::{Call, CallStatus, Consent, Decider, Wants};
-use crate::session::command::Refusal;
+use crate::domain::{Actor, Code, Digest, GestureMeans, Role, UserId};
+use crate::session::call::{ApprovalRequirement, Call, CallStatus, Consent, Decider};
+use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
 
@@ -18,26 +18,77 @@ pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Rul
     Some(rules.rule_on(session, (&call.id, args), about))
 }
 
-/// A person, with their role as far as it is known.
-type Who<'a> = (&'a Actor, Option<Role>);
+/// A person who decides, with their role as far as it is known.
+#[derive(Clone, Copy)]
+pub(super) struct Person<'a> {
+    pub(super) actor: &'a Actor,
+    pub(super) role: Option<Role>,
+}
+
+impl<'a> Person<'a> {
+    /// The person of a decision.
+    pub(super) fn of(decision: &'a Decision) -> Self {
+        Self {
+            actor: &decision.by,
+            role: decision.role,
+        }
+    }
+}
+
+/// A person's yes to a waiting call.
+pub(super) struct Yes<'a> {
+    pub(super) person: Person<'a>,
+    /// The arguments, if the person changes them.
+    pub(super) edited: Option<EditedArgs>,
+    /// Digest of the dry-run result that the call is to get instead of running.
+    pub(super) dry_run: Option<Digest>,
+    /// True if the yes names the digest of the card that the person was shown.
+    pub(super) names_digest: bool,
+    pub(super) reason: Option<&'a str>,
+}
+
+/// The approval with which a call may run.
+pub(super) struct Approval {
+    pub(super) by: Decider,
+    /// The arguments with which it runs, if this approval changes them.
+    pub(super) edited: Option<EditedArgs>,
+    pub(super) gesture: Option<GestureMeans>,
+    /// Digest of the dry-run result that the call gets instead of running.
+    pub(super) dry_run: Option<Digest>,
+    pub(super) reason: Option<String>,
+}
+
+impl Approval {
+    /// An approval of the call as it is.
+    pub(super) fn of(by: Decider) -> Self {
+        Self {
+            by,
+            edited: None,
+            gesture: None,
+            dry_run: None,
+            reason: None,
+        }
+    }
+}
 
 /// Records a person's approval of a waiting call, perhaps with edited arguments. The call is approved once
 /// everybody whom the current rules require has approved. Returns false for a repeat, which changes
 /// nothing. With the digest of a dry run's result, the call gets that result and does not run.
-pub(super) fn consent(
-    draft: &mut Draft<'_>,
-    call: &Call,
-    (edited, dry_run): (Option<EditedArgs>, Option<Digest>),
-    (who, has_shown): (Who<'_>, bool),
-    reason: Option<&str>,
-) -> Result<bool, Refusal> {
-    let (by, role) = who;
+pub(super) fn consent(draft: &mut Draft<'_>, call: &Call, yes: Yes<'_>) -> Result<bool, Refusal> {
+    let Yes {
+        person,
+        edited,
+        dry_run,
+        names_digest,
+        reason,
+    } = yes;
+    let Person { actor: by, role } = person;
     let edit = edited.as_ref().map(|edited| (edited, &by.id));
     check_may_edit(draft, call, edit)?;
     let wants = wanted(draft, call, edit);
     let gesture = given_gesture(draft, call, edited.as_ref());
     let owner = owner(draft);
-    if !wants.may_approve((&by.id, role), owner.as_ref()) {
+    if !wants.may_approve(&by.id, role, owner.as_ref()) {
         return Err(not_theirs(&call.name, &wants));
     }
     let said = call.consents.iter().find(|it| it.by.id == by.id);
@@ -49,17 +100,26 @@ pub(super) fn consent(
     let editor = call.edited_by.as_ref();
     let is_by_others = editor.is_none_or(|editor| editor.id != by.id);
     let may_be_unseen = call.original_args.is_some() && (is_of_others || is_by_others);
-    if may_be_unseen && edited.is_none() && !has_shown {
+    if may_be_unseen && edited.is_none() && !names_digest {
         return Err(Refusal::of_field(
             Code::ChangedSinceShown,
             "digest",
             "somebody changed the arguments; say yes to this call alone, with the `digest` of its card",
         ));
     }
-    let person = Decider::Person(by.clone());
+    let approval = Approval {
+        gesture,
+        reason: reason.map(ToOwned::to_owned),
+        ..Approval::of(Decider::Person(by.clone()))
+    };
     if wants.approvers.is_empty() {
         want(draft, call, &wants);
-        draft.approve(&call.id, (edited, dry_run), (person, gesture), reason);
+        let approval = Approval {
+            edited,
+            dry_run,
+            ..approval
+        };
+        draft.approve(&call.id, approval);
         return Ok(true);
     }
     let is_repeat = edited.is_none() && said.is_some() && (gesture.is_none() || has_shown_so);
@@ -67,7 +127,13 @@ pub(super) fn consent(
     if is_repeat && is_open(&call.consents) {
         return Ok(false);
     }
-    if dry_run.is_some() && is_open(&with(call, (who, gesture), draft.inputs.now)) {
+    let mine = Consent {
+        by: by.clone(),
+        role,
+        at: draft.inputs.now,
+        gesture,
+    };
+    if dry_run.is_some() && is_open(&with(call, mine)) {
         return Err(only_the_last_takes_a_result());
     }
     want(draft, call, &wants);
@@ -87,7 +153,11 @@ pub(super) fn consent(
     }
     let now = draft.control.call(&call.id);
     if now.is_some_and(|now| !is_open(&now.consents)) {
-        draft.approve(&call.id, (None, dry_run), (person, gesture), reason);
+        let approval = Approval {
+            dry_run,
+            ..approval
+        };
+        draft.approve(&call.id, approval);
     }
     Ok(true)
 }
@@ -107,11 +177,12 @@ pub(super) fn withdraw_consent(draft: &mut Draft<'_>, call: &Call, by: &Actor) {
 pub(super) fn check_may_decide(
     draft: &Draft<'_>,
     call: &Call,
-    (by, role): Who<'_>,
+    person: Person<'_>,
 ) -> Result<(), Refusal> {
+    let Person { actor: by, role } = person;
     let owner = owner(draft);
     let is_owner = owner.as_ref() == Some(&by.id);
-    if is_owner || call.wants.may_approve((&by.id, role), owner.as_ref()) {
+    if is_owner || call.wants.may_approve(&by.id, role, owner.as_ref()) {
         return Ok(());
     }
     Err(not_theirs(&call.name, &call.wants))
@@ -121,10 +192,11 @@ pub(super) fn check_may_decide(
 pub(super) fn check_may_approve(
     draft: &Draft<'_>,
     call: &Call,
-    (by, role): Who<'_>,
+    person: Person<'_>,
 ) -> Result<(), Refusal> {
+    let Person { actor: by, role } = person;
     let wants = wanted(draft, call, None);
-    if wants.may_approve((&by.id, role), owner(draft).as_ref()) {
+    if wants.may_approve(&by.id, role, owner(draft).as_ref()) {
         return Ok(());
     }
     Err(not_theirs(&call.name, &wants))
@@ -205,10 +277,14 @@ pub(super) fn is_still_approved(draft: &Draft<'_>, call: &Call) -> bool {
 /// The approval requirements of the current rules for a call as it is, or with edited arguments; the expiry
 /// stays. Edited arguments also need the owner's approval, whoever wrote them: an approver of another
 /// person's call decides whether it runs, not what else runs.
-fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) -> Wants {
+fn wanted(
+    draft: &Draft<'_>,
+    call: &Call,
+    edit: Option<(&EditedArgs, &UserId)>,
+) -> ApprovalRequirement {
     let args = edit.map_or(&call.args, |(edited, _)| &edited.args);
     let ruling = ruling(draft, call, args).filter(|it| it.effect == PolicyEffect::Ask);
-    let wants = Wants {
+    let wants = ApprovalRequirement {
         expires_at: call.wants.expires_at,
         expires_after_ms: call.wants.expires_after_ms,
         ..ruling.map(|ruling| ruling.wants()).unwrap_or_default()
@@ -219,7 +295,7 @@ fn wanted(draft: &Draft<'_>, call: &Call, edit: Option<(&EditedArgs, &UserId)>) 
     wants
 }
 
-fn want(draft: &mut Draft<'_>, call: &Call, wants: &Wants) {
+fn want(draft: &mut Draft<'_>, call: &Call, wants: &ApprovalRequirement) {
     let now = draft.control.call(&call.id);
     if now.is_some_and(|now| *wants != now.wants) {
         draft.push(Event::WantsChanged {
@@ -242,19 +318,11 @@ fn given_gesture(
 }
 
 /// The consents to a call, including this one.
-fn with(
-    call: &Call,
-    ((by, role), gesture): (Who<'_>, Option<GestureMeans>),
-    at: Timestamp,
-) -> Vec<Consent> {
-    let mine = Consent {
-        by: by.clone(),
-        role,
-        at,
-        gesture,
-    };
-    let others = call.consents.iter().filter(|it| it.by.id != by.id);
-    others.cloned().chain([mine]).collect()
+fn with(call: &Call, mine: Consent) -> Vec<Consent> {
+    let others = call.consents.iter().filter(|it| it.by.id != mine.by.id);
+    let mut consents: Vec<Consent> = others.cloned().collect();
+    consents.push(mine);
+    consents
 }
 
 /// Refuses a dry-run result before the last approval: later approvers, who have not seen that result, might
@@ -277,7 +345,7 @@ fn owner(draft: &Draft<'_>) -> Option<UserId> {
     draft.control.owner.as_ref().map(|owner| owner.id.clone())
 }
 
-fn not_theirs(name: &str, wants: &Wants) -> Refusal {
+fn not_theirs(name: &str, wants: &ApprovalRequirement) -> Refusal {
     let who: Vec<String> = wants.approvers.iter().map(told).collect();
     let who = match who.as_slice() {
         [] => told(&Approver::Owner),

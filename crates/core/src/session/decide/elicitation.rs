@@ -7,37 +7,17 @@ use crate::domain::{Actor, CallId, Code, ElicitationId};
 use crate::session::call::{
     Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
 };
-use crate::session::command::{Command, Refusal};
+use crate::session::command::Refusal;
 use crate::session::event::Event;
 
-/// Follows a command about an elicitation.
-pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
-    if let Command::Elicit(asked) = command {
-        ask(draft, asked);
-    } else if let Command::AnswerElicitation(reply) = command {
-        answer(draft, reply)?;
-    } else if let Command::OpenElicitation { id, by } = command {
-        go_to_page(draft, id, by)?;
-    } else if let Command::CompleteElicitation { id } = command {
-        let completed = open(draft, |asked| asked.id == *id);
-        close(draft, completed, ElicitationEnd::Completed);
-    } else if let Command::WithdrawElicitation { id } = command {
-        let withdrawn = open(draft, |asked| asked.id == *id);
-        close(draft, withdrawn, ElicitationEnd::Withdrawn);
-    } else if let Command::Sampled {
-        id,
-        turn,
-        result,
-        spent,
-    } = command
-    {
-        let failed = sampling::sampled(draft, (id, *turn), (result, spent));
-        close(draft, failed.into_iter().collect(), ElicitationEnd::Failed);
-    }
-    Ok(())
+/// Closes the elicitation with this id, if it is open.
+pub(super) fn close_one(draft: &mut Draft<'_>, id: &ElicitationId, end: ElicitationEnd) {
+    let asked = open(draft, |asked| asked.id == *id);
+    close(draft, asked, end);
 }
 
-fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
+/// Keeps a new elicitation of a running call; a repeat changes nothing.
+pub(super) fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
     let control = &draft.control;
     let call = control.call(&asked.call).filter(|call| call.is_executing());
     let turn = control.turn.as_ref();
@@ -55,7 +35,7 @@ fn ask(draft: &mut Draft<'_>, asked: &Arc<Elicitation>) {
 }
 
 /// Resolves an elicitation with a person's answer; the first answer counts.
-fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal> {
+pub(super) fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal> {
     let asked = find(draft, &reply.id)?;
     match &asked.answer {
         // A repeat. For a completion the recorded content is the model's, so only the action is compared.
@@ -88,7 +68,11 @@ fn answer(draft: &mut Draft<'_>, reply: &ElicitationReply) -> Result<(), Refusal
 }
 
 /// Records that the person opened the page. The elicitation stays open until the server reports completion.
-fn go_to_page(draft: &mut Draft<'_>, id: &ElicitationId, by: &Actor) -> Result<(), Refusal> {
+pub(super) fn go_to_page(
+    draft: &mut Draft<'_>,
+    id: &ElicitationId,
+    by: &Actor,
+) -> Result<(), Refusal> {
     let asked = find(draft, id)?;
     if asked.url.is_none() {
         let text = "`open` is for a page; anything else is answered with `accept`, `decline` or \

@@ -62,16 +62,7 @@ impl Fork {
         if let Event::Created { model, .. } = event {
             return Some(self.created(model));
         }
-        let is_its_own = matches!(
-            event,
-            Event::OwnerChanged { .. }
-                | Event::Spent { .. }
-                | Event::TitlingMoved { .. }
-                | Event::ReviewAsked { .. }
-                | Event::Reviewed { .. }
-                | Event::DryRunMoved { .. }
-        );
-        (!is_its_own).then(|| event.clone())
+        event.facts().is_inherited.then(|| event.clone())
     }
 
     fn created(&self, model: &ModelChoice) -> Event {

@@ -17,6 +17,9 @@ pub use fork::Fork;
 pub use import::{Import, SaidElsewhere, Speaker};
 pub use turn::overdue;
 
+use self::consent::Person;
+use self::queue::dry_run;
+use super::call::ElicitationEnd;
 use super::command::{Command, Genesis, Refusal};
 use super::event::Event;
 use super::policy::Rules;
@@ -112,6 +115,8 @@ impl<'a> Draft<'a> {
         });
     }
 
+    /// Follows one command. A new command gets its arm here, which calls one function.
+    #[expect(clippy::too_many_lines, reason = "one flat match over all commands")]
     fn follow(&mut self, command: &Command) -> Result<(), Refusal> {
         match command {
             Command::Open { title } => self.open(title.as_deref())?,
@@ -121,150 +126,128 @@ impl<'a> Draft<'a> {
                 client_message_id,
                 effort,
                 attachments,
-            } => self.say(
-                (text, attachments),
-                author,
-                client_message_id.as_deref(),
-                *effort,
-            )?,
-            Command::Decide(_) | Command::DecideAll { .. } | Command::WithGesture { .. } => {
-                self.decided_by_person(command)?;
+            } => {
+                let id = client_message_id.as_deref();
+                self.say(text, attachments, author, id, *effort)?;
             }
-            Command::DryRun { .. } | Command::DropDryRun { .. } | Command::DryRunEnded { .. } => {
-                queue::dry_run::follow(self, command)?;
+            Command::Decide(decision) => self.decide_call(decision)?,
+            Command::DecideAll {
+                call_ids,
+                approved,
+                reason,
+                by,
+                role,
+            } => {
+                let person = Person {
+                    actor: by,
+                    role: *role,
+                };
+                self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), person)?;
             }
-            Command::StopCall { .. } | Command::Stop { .. } | Command::TimeOut { .. } => {
-                self.end_early(command)?;
+            Command::WithGesture { gesture, decision } => {
+                self.gesture = Some(gesture.clone());
+                let decided = self.follow(decision);
+                self.gesture = None;
+                decided?;
             }
+            Command::DryRun {
+                call,
+                digest,
+                by,
+                role,
+            } => {
+                let person = Person {
+                    actor: by,
+                    role: *role,
+                };
+                dry_run::begin(self, call, digest.as_ref(), person)?;
+            }
+            Command::DropDryRun { call, by, role } => {
+                let person = Person {
+                    actor: by,
+                    role: *role,
+                };
+                dry_run::discard(self, call, person)?;
+            }
+            Command::DryRunEnded { call, report } => dry_run::ended(self, call, report),
+            Command::StopCall { call } => self.stop_call(call)?,
             Command::ResolveUnknown { call, happened, by } => {
                 recovery::resolve_unknown(self, call, *happened, by)?;
             }
+            Command::Stop {
+                turn,
+                said_so_far,
+                thought_so_far,
+                spent,
+            } => {
+                let (said, thought) = (said_so_far.as_deref(), thought_so_far.as_ref());
+                self.stop(*turn, said, thought, spent);
+            }
+            Command::TimeOut { turn, limit, spent } => self.time_out(*turn, *limit, spent),
             Command::Retry => self.retry()?,
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
             Command::Rename { title } => title::rename(self, title)?,
-            Command::ChooseModel { .. }
-            | Command::ChooseWindow { .. }
-            | Command::ChooseCompaction { .. } => self.choose(command)?,
-            Command::GiveRule { .. } | Command::TakeRuleBack { .. } | Command::HostRefused(_) => {
-                rules::keep(self, command)?;
+            Command::ChooseModel { model } => self.choose_model(model),
+            Command::ChooseWindow { whole } => self.choose_window(*whole),
+            Command::ChooseCompaction { strategies } => {
+                self.choose_compaction(strategies.as_deref())?;
             }
-            Command::Answered { .. }
-            | Command::ModelFailed { .. }
-            | Command::Overflowed { .. }
-            | Command::AttachmentPlaced { .. }
-            | Command::Titled { .. }
-            | Command::Reviewed { .. }
-            | Command::TaskCreated { .. }
-            | Command::CallEnded { .. } => self.effect_told(command),
-            Command::Elicit(_)
-            | Command::AnswerElicitation(_)
-            | Command::OpenElicitation { .. }
-            | Command::CompleteElicitation { .. }
-            | Command::WithdrawElicitation { .. }
-            | Command::Sampled { .. } => elicitation::follow(self, command)?,
-            Command::CallByView(_) | Command::CloseView { .. } => views::follow(self, command)?,
+            Command::Answered { request, answer } => self.answered(*request, answer),
+            Command::ModelFailed { request, failure } => self.model_failed(*request, failure),
+            Command::Overflowed {
+                request,
+                cut,
+                spent,
+            } => self.overflowed(*request, *cut, spent),
+            Command::AttachmentPlaced {
+                request,
+                id,
+                name,
+                path,
+            } => self.attachment_placed(*request, id, name, path),
+            Command::Titled { title, spent } => title::titled(self, title.as_deref(), spent),
+            Command::Reviewed {
+                call,
+                review,
+                spent,
+            } => rules::reviewed(self, call, review, spent),
             Command::WorkspaceCopied { outcome } => fork::workspace_copied(self, *outcome),
+            Command::CallEnded {
+                call,
+                outcome,
+                duration_ms,
+            } => self.call_ended(call, outcome, *duration_ms),
+            Command::CallByView(asked) => views::call(self, asked)?,
+            Command::CloseView { view, request } => views::close(self, view, request.as_deref()),
+            Command::TaskCreated { call, task } => recovery::task_created(self, call, task),
+            Command::Elicit(asked) => elicitation::ask(self, asked),
+            Command::AnswerElicitation(reply) => elicitation::answer(self, reply)?,
+            Command::OpenElicitation { id, by } => elicitation::go_to_page(self, id, by)?,
+            Command::CompleteElicitation { id } => {
+                elicitation::close_one(self, id, ElicitationEnd::Completed);
+            }
+            Command::WithdrawElicitation { id } => {
+                elicitation::close_one(self, id, ElicitationEnd::Withdrawn);
+            }
+            Command::Sampled {
+                id,
+                turn,
+                result,
+                spent,
+            } => {
+                self.spend(*turn, spent);
+                let failed = sampling::sampled(self, id, result);
+                let failed = failed.into_iter().collect();
+                elicitation::close(self, failed, ElicitationEnd::Failed);
+            }
+            Command::GiveRule { rule, by } => rules::give_rule(self, rule, by)?,
+            Command::TakeRuleBack { id, by } => rules::take_rule_back(self, id, by)?,
+            Command::HostRefused(refusal) => rules::host_refused(self, refusal),
             Command::ReviewCalls => rules::review_calls(self),
             Command::TakeOver { from } => recovery::take_over(self, from.as_ref()),
         }
         Ok(())
-    }
-
-    /// Stops a call or a turn.
-    fn end_early(&mut self, command: &Command) -> Result<(), Refusal> {
-        if let Command::StopCall { call } = command {
-            self.stop_call(call)?;
-        } else if let Command::Stop {
-            turn,
-            said_so_far,
-            thought_so_far,
-            spent,
-        } = command
-        {
-            let (said, thought) = (said_so_far.as_deref(), thought_so_far.as_ref());
-            self.stop(*turn, said, thought, spent);
-        } else if let Command::TimeOut { turn, limit, spent } = command {
-            self.time_out(*turn, *limit, spent);
-        }
-        Ok(())
-    }
-
-    /// Follows a person's decision about one or several calls, perhaps with a fresh gesture.
-    fn decided_by_person(&mut self, command: &Command) -> Result<(), Refusal> {
-        if let Command::Decide(decision) = command {
-            self.decide_call(decision)?;
-        } else if let Command::DecideAll {
-            call_ids,
-            approved,
-            reason,
-            by,
-            role,
-        } = command
-        {
-            let who = (by, *role);
-            self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), who)?;
-        } else if let Command::WithGesture { gesture, decision } = command {
-            self.gesture = Some(gesture.clone());
-            let decided = self.decided_by_person(decision);
-            self.gesture = None;
-            decided?;
-        }
-        Ok(())
-    }
-
-    /// Follows a person's choice of a session setting.
-    fn choose(&mut self, command: &Command) -> Result<(), Refusal> {
-        if let Command::ChooseModel { model } = command {
-            self.choose_model(model);
-        } else if let Command::ChooseWindow { whole } = command {
-            self.choose_window(*whole);
-        } else if let Command::ChooseCompaction { strategies } = command {
-            self.choose_compaction(strategies.as_deref())?;
-        }
-        Ok(())
-    }
-
-    /// Follows the outcome of an effect, or a model request's placing of an attachment.
-    fn effect_told(&mut self, command: &Command) {
-        if let Command::Answered { request, answer } = command {
-            self.answered(*request, answer);
-        } else if let Command::ModelFailed { request, failure } = command {
-            self.model_failed(*request, failure);
-        } else if let Command::Overflowed {
-            request,
-            cut,
-            spent,
-        } = command
-        {
-            self.overflowed(*request, *cut, spent);
-        } else if let Command::AttachmentPlaced {
-            request,
-            id,
-            name,
-            path,
-        } = command
-        {
-            self.attachment_placed(*request, id, (name, path));
-        } else if let Command::Titled { title, spent } = command {
-            title::titled(self, title.as_deref(), spent);
-        } else if let Command::Reviewed {
-            call,
-            review,
-            spent,
-        } = command
-        {
-            rules::reviewed(self, call, (review, spent));
-        } else if let Command::TaskCreated { call, task } = command {
-            recovery::task_created(self, call, task);
-        } else if let Command::CallEnded {
-            call,
-            outcome,
-            duration_ms,
-        } = command
-        {
-            self.call_ended(call, outcome, *duration_ms);
-        }
     }
 
     /// Makes the deciding gateway the runner, which starts a new epoch.

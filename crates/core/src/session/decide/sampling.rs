@@ -11,7 +11,7 @@ use crate::session::call::{
 };
 use crate::session::command::Refusal;
 use crate::session::event::Event;
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 
 /// Follows a person's decision about the request, or about the model's answer. Accepting needs the shown
 /// digest; any other action ends the completion at every stage.
@@ -67,14 +67,13 @@ pub(super) fn answer(
     }
 }
 
-/// Records a model's answer or failure. The usage counts in any case; if the elicitation has ended
-/// meanwhile, nothing else changes. Returns the failed elicitation, which the caller has to close.
+/// Records a model's answer or failure. If the elicitation has ended meanwhile, nothing changes. Returns the
+/// failed elicitation, which the caller has to close.
 pub(super) fn sampled(
     draft: &mut Draft<'_>,
-    (id, turn): (&ElicitationId, TurnId),
-    (result, spent): (&Result<Completion, SamplingProblem>, &[Spent]),
+    id: &ElicitationId,
+    result: &Result<Completion, SamplingProblem>,
 ) -> Option<Arc<Elicitation>> {
-    draft.spend(turn, spent);
     let asked = draft.control.elicitations().find(|it| it.id == *id);
     let asked = asked.filter(|it| it.is_open()).cloned()?;
     let sampling = asked.sampling.as_deref()?;
@@ -112,7 +111,7 @@ pub(super) fn sampled(
 /// Counts the usage of running completions whose gateway is gone; their answers are lost, and the model is
 /// not asked again.
 pub(super) fn lose(draft: &mut Draft<'_>) {
-    let lost: Vec<(TurnId, Spent)> = draft
+    let lost: Vec<(TurnId, AttemptUsage)> = draft
         .control
         .elicitations()
         .filter(|asked| asked.is_open())

@@ -4,7 +4,7 @@ use super::Draft;
 use crate::domain::{Code, TurnId};
 use crate::session::command::Refusal;
 use crate::session::event::Event;
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 use crate::session::title::{TitleSource, Titling};
 
 /// Maximum number of characters of the first message in a title.
@@ -53,7 +53,7 @@ pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
 
 /// Ends the title request, with or without a title. A title that a person has given meanwhile stays; the
 /// usage of the request counts in any case.
-pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[Spent]) {
+pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[AttemptUsage]) {
     let Titling::Asked(turn) = draft.control.titling else {
         return;
     };

@@ -14,11 +14,12 @@ use crate::domain::{
     Timestamp, TurnId,
 };
 use crate::session::call::{
-    Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall, ToolFacts, Wants,
+    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall,
+    ToolFacts,
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::model::{ModelChoice, Spent};
+use crate::session::model::{AttemptUsage, ModelChoice};
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
@@ -28,7 +29,8 @@ const ITERATIONS_SPENT: &str = "Reached maximum tool call iterations without a f
 impl Draft<'_> {
     pub(super) fn say(
         &mut self,
-        (text, attachments): (&str, &[Attachment]),
+        text: &str,
+        attachments: &[Attachment],
         author: &Actor,
         client_message_id: Option<&str>,
         effort: Option<Effort>,
@@ -156,7 +158,8 @@ impl Draft<'_> {
         &mut self,
         request: ModelRequestId,
         id: &BlobId,
-        (name, path): (&str, &str),
+        name: &str,
+        path: &str,
     ) {
         if self.asking(request).is_none() || self.control.placed.contains_key(id) {
             return;
@@ -200,7 +203,7 @@ impl Draft<'_> {
     }
 
     /// Counts the usage of failed attempts, one event each.
-    pub(super) fn spend(&mut self, turn: TurnId, spent: &[Spent]) {
+    pub(super) fn spend(&mut self, turn: TurnId, spent: &[AttemptUsage]) {
         for spent in spent {
             self.push(Event::Spent {
                 turn,
@@ -266,9 +269,9 @@ impl Draft<'_> {
         id: &CallId,
         args: &Value,
         facts: Option<&ToolFacts>,
-    ) -> (String, Wants) {
+    ) -> (String, ApprovalRequirement) {
         let Some(facts) = facts else {
-            return (String::new(), Wants::default());
+            return (String::new(), ApprovalRequirement::default());
         };
         let rules = self.inputs.rules;
         let session = (&*self.control.rules, self.control.totals.cost);
@@ -356,7 +359,7 @@ impl Draft<'_> {
     }
 
     /// Repeats the request with a smaller context; the transcript stays (D2).
-    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[Spent]) {
+    pub(super) fn overflowed(&mut self, request: ModelRequestId, cut: Cut, spent: &[AttemptUsage]) {
         if self.asking(request).is_none() {
             return;
         }
@@ -386,7 +389,7 @@ impl Draft<'_> {
         turn: Option<TurnId>,
         said_so_far: Option<&str>,
         thought_so_far: Option<&Reasoning>,
-        spent: &[Spent],
+        spent: &[AttemptUsage],
     ) {
         let Some(running) = &self.control.turn else {
             return;
@@ -423,7 +426,7 @@ impl Draft<'_> {
 
     /// Ends a turn that ran for too long without a person (S0.58): at once during a model request,
     /// otherwise with its calls.
-    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[Spent]) {
+    pub(super) fn time_out(&mut self, turn: TurnId, limit: Duration, spent: &[AttemptUsage]) {
         let running = self.control.turn.as_ref().filter(|it| it.id == turn);
         let Some((running, since)) = running.and_then(|it| Some((it, it.alone_since()?))) else {
             return;

@@ -34,7 +34,7 @@ pub struct Commit {
 
 /// The work of a session that is still unfinished.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedWork {
     /// True if a turn is running.
     pub has_turn: bool,
     /// True if the session waits for a copy of its workspace.
@@ -43,7 +43,7 @@ pub struct Unfinished {
     pub view_calls: BTreeSet<CallId>,
 }
 
-impl Unfinished {
+impl UnfinishedWork {
     /// Returns true if any work is unfinished.
     pub fn is_any(&self) -> bool {
         self.has_turn || self.awaits_workspace || !self.view_calls.is_empty()
@@ -76,7 +76,7 @@ impl Commit {
 
     /// Returns true if work is unfinished after this commit, given the unfinished work before it. Only the
     /// events below start or end such work.
-    pub fn is_unfinished_after(&self, before: Unfinished) -> bool {
+    pub fn is_unfinished_after(&self, before: UnfinishedWork) -> bool {
         let mut now = before;
         for event in &self.events {
             if matches!(event, Event::Thinking { .. }) {

@@ -101,7 +101,7 @@ pub struct Compaction {
 
 /// A compaction with its figures for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compacted {
+pub struct CompactionReport {
     /// The strategy that sufficed, or `shorten-results` or `drop-reasoning`.
     pub strategy: String,
     pub compaction: Compaction,

@@ -2,19 +2,18 @@
 
 mod commit;
 pub(super) mod compaction;
-mod edited_args;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-pub use commit::{Commit, CommitError, SCHEMA, Unfinished};
-pub(super) use edited_args::EditedArgs;
+pub use commit::{Commit, CommitError, SCHEMA, UnfinishedWork};
 
-use self::compaction::{Compacted, CompactedByVendor, ContextSize};
+use self::compaction::{CompactedByVendor, CompactionReport, ContextSize};
 use super::call::{
-    Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer, ElicitationEnd, Outcome,
-    SaidCall, SamplingStage, Verdict, Wants, is_zero,
+    ApprovalRequirement, Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer,
+    ElicitationEnd, Outcome, SaidCall, SamplingStage, Verdict, is_zero,
 };
 use super::model::{AnsweredBy, ModelChoice, RequestFacts};
 use super::policy::Rule;
@@ -46,8 +45,7 @@ pub enum Event {
     },
     /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {
-        /// The new runner. Journals of the first releases call it `owner`.
-        #[serde(alias = "owner")]
+        /// The new runner.
         runner: GatewayId,
         /// The engine that its sandboxes run on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +57,10 @@ pub enum Event {
         calls: Vec<Arc<Call>>,
     },
     /// Hidden. The approval requirements of a waiting call changed.
-    WantsChanged { call: CallId, wants: Wants },
+    WantsChanged {
+        call: CallId,
+        wants: ApprovalRequirement,
+    },
     /// Hidden. A person approved a call that needs more than its owner's approval. The call starts only
     /// after [`Self::Decided`].
     Consented {
@@ -329,7 +330,7 @@ pub enum Event {
         path: String,
     },
     /// Earlier turns take less of the context, from this request on; the transcript stays.
-    ContextCompacted(Box<Compacted>),
+    ContextCompacted(Box<CompactionReport>),
     /// The vendor compacted its input before answering; the answer that follows holds the block that
     /// replaces the compacted entries. The transcript stays.
     CompactedByVendor(Box<CompactedByVendor>),
@@ -382,25 +383,151 @@ pub enum Event {
     },
 }
 
+/// Arguments that a person changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedArgs {
+    pub args: Value,
+    /// Digest of what would run with the new arguments.
+    pub digest: Digest,
+    /// Hash of server, tool and new arguments.
+    pub equal: Digest,
+}
+
 impl Event {
     /// Returns true if clients see the event, with a `seq`.
     pub fn is_shown(&self) -> bool {
-        !matches!(
-            self,
-            Self::Created { .. }
-                | Self::OwnerChanged { .. }
-                | Self::Queued { .. }
-                | Self::WantsChanged { .. }
-                | Self::Consented { .. }
-                | Self::ConsentWithdrawn { .. }
-                | Self::Spent { .. }
-                | Self::StopRequested { .. }
-                | Self::CallStopRequested { .. }
-                | Self::TaskCreated { .. }
-                | Self::TitlingMoved { .. }
-                | Self::ReviewAsked { .. }
-                | Self::Reviewed { .. }
-                | Self::DryRunMoved { .. }
-        )
+        self.facts().is_shown
+    }
+
+    /// Returns what readers need to know about this kind of event.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "a table has a row for each event, in the order of their definition"
+    )]
+    pub fn facts(&self) -> EventFacts {
+        match self {
+            Self::Created { .. } => HIDDEN.of_one_session(),
+            Self::OwnerChanged { .. } => HIDDEN.of_one_session(),
+            Self::Queued { .. } => HIDDEN.changes_queue(),
+            Self::WantsChanged { .. } => HIDDEN.changes_queue(),
+            Self::Consented { .. } => HIDDEN.changes_queue(),
+            Self::ConsentWithdrawn { .. } => HIDDEN.changes_queue(),
+            Self::Spent { .. } => HIDDEN.of_one_session().changes_usage(),
+            Self::StopRequested { .. } => HIDDEN,
+            Self::CallStopRequested { .. } => HIDDEN,
+            Self::TaskCreated { .. } => HIDDEN,
+            Self::TitlingMoved { .. } => HIDDEN.of_one_session(),
+            Self::ReviewAsked { .. } => HIDDEN.of_one_session().changes_queue(),
+            Self::Reviewed { .. } => HIDDEN.of_one_session().changes_queue(),
+            Self::DryRunMoved { .. } => HIDDEN.of_one_session().changes_queue(),
+            Self::UserMessage { .. } => SHOWN,
+            Self::Thinking { .. } => SHOWN.changes_queue().named("llmservice:thinking"),
+            Self::Said { .. } => SHOWN.changes_usage().ends_answer(),
+            Self::Answered { .. } => {
+                let facts = SHOWN.changes_usage().ends_answer();
+                facts.named("llmservice:response")
+            }
+            Self::ViewCalled { .. } => SHOWN.changes_queue(),
+            Self::ApprovalAsked { .. } => SHOWN.changes_queue(),
+            Self::Decided { .. } => SHOWN.changes_queue(),
+            // An invalid call never starts: it has a result and no call (S3.43).
+            Self::Started { .. } => SHOWN.changes_queue().named("llmservice:toolCall"),
+            Self::Ended { .. } => SHOWN.changes_queue().named("llmservice:toolResult"),
+            Self::Settled { .. } => SHOWN,
+            Self::TurnFailed { .. } => SHOWN.ends_answer().named("llmservice:error"),
+            Self::Cancelled { .. } => SHOWN.changes_queue().ends_answer(),
+            Self::Withdrawn { .. } => SHOWN,
+            Self::TitleSet { .. } => SHOWN,
+            Self::ModelChosen { .. } => SHOWN.changes_usage(),
+            Self::WindowChosen { .. } => SHOWN.changes_usage(),
+            Self::ContextReset => SHOWN.changes_usage().named("llmservice:conversationReset"),
+            Self::ContextCut { .. } => SHOWN.changes_usage(),
+            Self::Forked { .. } => SHOWN,
+            Self::WorkspaceCopied { .. } => SHOWN,
+            Self::AttachmentPlaced { .. } => SHOWN,
+            Self::ContextCompacted(_) => SHOWN.changes_usage(),
+            Self::CompactedByVendor(_) => SHOWN.changes_usage(),
+            Self::CompactionChosen { .. } => SHOWN.changes_usage(),
+            Self::RuleGiven { .. } => SHOWN,
+            Self::RuleTakenBack { .. } => SHOWN,
+            Self::HostRefused(_) => SHOWN,
+            Self::ElicitationAsked(_) => SHOWN.changes_queue(),
+            Self::ElicitationOpened { .. } => SHOWN.changes_queue(),
+            Self::ElicitationResolved { .. } => SHOWN.changes_queue(),
+            Self::SamplingMoved { .. } => SHOWN.changes_queue(),
+            Self::ResultsShortened { .. } => SHOWN.changes_usage(),
+        }
+    }
+}
+
+/// What readers need to know about a kind of event, one row for each in [`Event::facts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
+pub struct EventFacts {
+    /// Clients see the event, with a `seq`.
+    pub is_shown: bool,
+    /// A fork takes the event over; other events concern only the session in which they happened.
+    pub is_inherited: bool,
+    /// The calls of the turn, or the cards about them, are shown differently from now on.
+    pub changes_queue: bool,
+    /// The usage, or what the context consists of, is shown differently from now on.
+    pub changes_usage: bool,
+    /// No further piece of the streamed answer follows.
+    pub ends_answer: bool,
+    /// The event's name in a language model service (S3.7).
+    pub service_name: Option<&'static str>,
+}
+
+const HIDDEN: EventFacts = EventFacts {
+    is_shown: false,
+    is_inherited: true,
+    changes_queue: false,
+    changes_usage: false,
+    ends_answer: false,
+    service_name: None,
+};
+
+const SHOWN: EventFacts = EventFacts {
+    is_shown: true,
+    ..HIDDEN
+};
+
+impl EventFacts {
+    const fn of_one_session(self) -> Self {
+        Self {
+            is_inherited: false,
+            ..self
+        }
+    }
+
+    const fn changes_queue(self) -> Self {
+        Self {
+            changes_queue: true,
+            ..self
+        }
+    }
+
+    const fn changes_usage(self) -> Self {
+        Self {
+            changes_usage: true,
+            ..self
+        }
+    }
+
+    const fn ends_answer(self) -> Self {
+        Self {
+            ends_answer: true,
+            ..self
+        }
+    }
+
+    const fn named(self, service_name: &'static str) -> Self {
+        Self {
+            service_name: Some(service_name),
+            ..self
+        }
     }
 }

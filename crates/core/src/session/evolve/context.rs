@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::{CallId, Entry, Native, Stamp, Timestamp, Weighed, WorkspaceCopy};
+use crate::domain::{CallId, CountedEntry, Entry, Native, Stamp, Timestamp, WorkspaceCopy};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
 use crate::session::event::compaction::{Gap, drops_nothing};
@@ -18,7 +18,7 @@ const COPIED_WORKSPACE: &str = "This conversation goes on in another session. It
 
 impl SessionState {
     /// Replaces the entries in memory; `gap` marks the place of removed ones.
-    pub fn retain(&mut self, kept: Vec<Arc<Weighed>>, gap: Gap) {
+    pub fn retain(&mut self, kept: Vec<Arc<CountedEntry>>, gap: Gap) {
         self.entries = kept;
         self.gap = gap;
     }
@@ -80,7 +80,7 @@ impl SessionState {
             // A turn that waited for the copy has started without asking the model yet.
             Event::WorkspaceCopied { outcome } if self.control.turn.is_some() => {
                 let text = workspace_note(*outcome).to_owned();
-                let note = Weighed::stamped(Entry::Note { text }, stamp(0));
+                let note = CountedEntry::stamped(Entry::Note { text }, stamp(0));
                 self.entries.push(note);
             }
             Event::ContextReset => {
@@ -107,7 +107,7 @@ impl SessionState {
             attachments: m.attachments.clone(),
         });
         let numbered = notes.chain(messages).zip(1..);
-        let taken = numbered.map(|(entry, nth)| Weighed::stamped(entry, stamp(nth)));
+        let taken = numbered.map(|(entry, nth)| CountedEntry::stamped(entry, stamp(nth)));
         self.entries.extend(taken);
     }
 
@@ -118,7 +118,7 @@ impl SessionState {
             calls: Vec::new(),
             native,
         };
-        self.entries.push(Weighed::stamped(said, stamp));
+        self.entries.push(CountedEntry::stamped(said, stamp));
     }
 
     /// Adds the result of a call.
@@ -141,7 +141,7 @@ impl SessionState {
             is_error: outcome.is_error(),
             attachments: outcome.attachments().to_vec(),
         };
-        self.entries.push(Weighed::stamped(result, stamp));
+        self.entries.push(CountedEntry::stamped(result, stamp));
     }
 
     /// A retry replaces the final answer; calls and their results stay.

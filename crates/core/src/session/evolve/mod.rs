@@ -5,18 +5,18 @@ mod elicitation;
 mod network;
 mod queue;
 mod turn;
-mod view;
 
 use std::sync::Arc;
 
 use self::context::{NEW_WORKSPACE, workspace_note};
+use super::call::{Call, CallStatus, Consent};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
-use super::policy::GivenRule;
+use super::policy::{GivenRule, Rule};
 use super::review::Reviewing;
-use super::state::{Control, Phase, SessionState, WaitingMessage};
+use super::state::{Control, Ending, Phase, SessionState, WaitingMessage};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Effort, EngineId, ForkOrigin, GatewayId, Timestamp,
+    Actor, BlobId, CallId, EngineId, ForkOrigin, GatewayId, ModelRequestId, Timestamp,
     WorkspaceCopy,
 };
 
@@ -41,143 +41,193 @@ impl SessionState {
 
 impl Control {
     /// Folds one event that happened at `at`.
+    #[expect(clippy::too_many_lines, reason = "one flat match over all events")]
     pub(super) fn evolve(&mut self, event: &Event, at: Timestamp) {
         if event.is_shown() {
             self.seq = self.seq.saturating_add(1);
         }
         match event {
-            Event::Created { .. } => self.create(event, at),
-            Event::OwnerChanged { runner, engine } => self.hand_over((runner, engine.as_ref()), at),
-            Event::TitleSet { .. } | Event::TitlingMoved { .. } => self.evolve_title(event),
-            Event::ModelChosen { .. }
-            | Event::WindowChosen { .. }
-            | Event::CompactionChosen { .. }
-            | Event::ContextCompacted(_)
-            | Event::ContextReset => self.evolve_reading(event),
-            Event::Forked { origin, has_files } => self.fork(origin, *has_files, at),
-            Event::WorkspaceCopied { outcome } => self.settle_workspace(*outcome),
+            Event::Created {
+                journal,
+                owner,
+                sandbox,
+                model,
+            } => {
+                self.journal = Some(journal.clone());
+                self.owner = Some(owner.clone());
+                self.sandbox = Some(sandbox.clone());
+                self.model = Some(model.clone());
+                self.created_at = at;
+            }
+            Event::OwnerChanged { runner, engine } => self.hand_over(runner, engine.as_ref(), at),
+            Event::Queued { calls } => self.enqueue(calls),
+            Event::WantsChanged { call, wants } => {
+                self.change(call, |call| call.wants = wants.clone());
+            }
+            Event::Consented {
+                call,
+                by,
+                role,
+                edited,
+                gesture,
+                ..
+            } => {
+                let consent = Consent {
+                    by: by.clone(),
+                    role: *role,
+                    at,
+                    gesture: *gesture,
+                };
+                self.consented(call, edited.as_ref(), consent);
+            }
+            Event::ConsentWithdrawn { call, by } => self.consent_withdrawn(call, by, at),
+            Event::Spent { usage, cost, .. } => self.totals += (*usage, *cost),
+            Event::StopRequested { limit_ms, .. } => turn::stop_requested(self, *limit_ms),
+            Event::CallStopRequested { call } => self.call_stop_requested(call),
+            Event::TaskCreated { call, task } => {
+                self.change(call, |call| call.task = Some(task.clone()));
+            }
+            Event::TitlingMoved { to } => self.titling = *to,
+            Event::ReviewAsked { call } => self.review_asked(call),
+            Event::Reviewed { call, review } => self.reviewed(call, review),
+            Event::DryRunMoved { call, to, .. } => {
+                self.change(call, |call| call.dry_run.clone_from(to));
+            }
             Event::UserMessage {
                 text,
                 client_message_id,
                 effort,
                 attachments,
                 ..
-            } => self.receive((text, attachments), client_message_id.as_deref(), *effort),
+            } => self.receive(WaitingMessage {
+                seq: self.seq,
+                text: text.clone(),
+                client_message_id: client_message_id.clone(),
+                effort: *effort,
+                attachments: attachments.clone(),
+            }),
+            Event::Thinking {
+                turn,
+                iteration,
+                took,
+                ..
+            } => {
+                let request = ModelRequestId {
+                    turn: *turn,
+                    iteration: *iteration,
+                };
+                turn::thinking(self, request, took, at);
+            }
+            Event::Said {
+                text,
+                usage,
+                cost,
+                request,
+                ..
+            } => {
+                turn::count(self, *usage, *cost, request.as_ref());
+                turn::said(self, text, at);
+            }
+            Event::Answered {
+                usage,
+                cost,
+                request,
+                ..
+            } => {
+                turn::count(self, *usage, *cost, request.as_ref());
+                turn::end_turn(self, Ending::Answered);
+            }
+            Event::ViewCalled { call, .. } => self.called_by_view(call, at),
+            Event::ApprovalAsked { call, .. } => self.change(&call.id, |call| {
+                call.status = CallStatus::Pending { asked: true };
+            }),
+            Event::Decided { .. } => self.evolve_decision(event, at),
+            Event::Started { call, .. } => self.started(call, at),
+            Event::Ended { call, outcome, .. } => {
+                self.ended(call, outcome);
+                elicitation::drop_elicitations(self, call);
+            }
+            Event::Settled {
+                call,
+                name,
+                happened,
+                by,
+            } => self.settle(call, name, *happened, by),
+            Event::TurnFailed { .. } => turn::end_turn(self, Ending::Failed),
+            Event::Cancelled { .. } => turn::end_turn(self, Ending::Cancelled),
             Event::Withdrawn { message_seq, .. } => {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
-            Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
-            Event::RuleGiven { .. } | Event::RuleTakenBack { .. } => self.evolve_rules(event, at),
-            Event::HostRefused(refusal) => network::refused(self, refusal),
-            Event::Settled { .. } => self.settle(event),
-            Event::Thinking { .. }
-            | Event::Said { .. }
-            | Event::Spent { .. }
-            | Event::Answered { .. }
-            | Event::TurnFailed { .. }
-            | Event::Cancelled { .. }
-            | Event::ContextCut { .. }
-            | Event::CompactedByVendor(_)
-            | Event::ResultsShortened { .. }
-            | Event::StopRequested { .. } => turn::evolve_turn(self, event, at),
-            Event::ElicitationAsked(_)
-            | Event::ElicitationOpened { .. }
-            | Event::ElicitationResolved { .. }
-            | Event::SamplingMoved { .. } => {
-                elicitation::evolve_elicitation(self, event, at);
+            Event::TitleSet { title, source } => {
+                self.title = Some(title.clone());
+                self.title_source = *source;
             }
-            Event::ViewCalled { call, .. } => view::called(self, call, at),
-            Event::Queued { .. }
-            | Event::WantsChanged { .. }
-            | Event::Consented { .. }
-            | Event::ConsentWithdrawn { .. }
-            | Event::ApprovalAsked { .. }
-            | Event::Decided { .. }
-            | Event::Started { .. }
-            | Event::Ended { .. }
-            | Event::CallStopRequested { .. }
-            | Event::TaskCreated { .. }
-            | Event::ReviewAsked { .. }
-            | Event::Reviewed { .. }
-            | Event::DryRunMoved { .. } => self.evolve_queue(event, at),
-        }
-    }
-
-    fn create(&mut self, event: &Event, at: Timestamp) {
-        if let Event::Created {
-            journal,
-            owner,
-            sandbox,
-            model,
-        } = event
-        {
-            self.journal = Some(journal.clone());
-            self.owner = Some(owner.clone());
-            self.sandbox = Some(sandbox.clone());
-            self.model = Some(model.clone());
-            self.created_at = at;
-        }
-    }
-
-    fn settle(&mut self, event: &Event) {
-        if let Event::Settled {
-            call,
-            name,
-            happened,
-            by,
-        } = event
-        {
-            self.unknown.remove(call);
-            // The model does not know of a view's calls.
-            if !self.views.unknown.remove(call) {
-                self.notes.push(settled(call, name, *happened, by));
-            }
-        }
-    }
-
-    fn evolve_rules(&mut self, event: &Event, at: Timestamp) {
-        if let Event::RuleGiven { rule, by } = event {
-            network::given(self, rule, by);
-            let (rule, by) = ((**rule).clone(), by.clone());
-            self.rules = Arc::new(self.rules.with(GivenRule { rule, by, at }));
-        } else if let Event::RuleTakenBack { id, by } = event {
-            network::taken_back(self, id, by);
-            self.rules = Arc::new(self.rules.without(id));
-        }
-    }
-
-    /// Folds the events that change the model, or how much of the past it reads.
-    fn evolve_reading(&mut self, event: &Event) {
-        if let Event::ModelChosen { model } = event {
-            let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
-            // The lowered limit belongs to the model, whatever its effort.
-            if self.model.as_ref().map(named) != Some(named(model)) {
+            Event::ModelChosen { model } => self.choose_model(model),
+            Event::WindowChosen { whole } => {
+                self.reads_whole = *whole;
                 self.max_tokens = None;
             }
-            self.model = Some(model.clone());
-        } else if let Event::WindowChosen { whole } = event {
-            self.reads_whole = *whole;
+            Event::ContextReset => self.reset(),
+            Event::ContextCut {
+                strategy,
+                max_tokens,
+                ..
+            } => turn::cut(self, strategy, *max_tokens),
+            Event::Forked { origin, has_files } => self.fork(origin, *has_files, at),
+            Event::WorkspaceCopied { outcome } => self.settle_workspace(*outcome),
+            Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
+            Event::ContextCompacted(it) => {
+                self.has_short_results |= it.compaction.short_before > 0;
+                self.compaction = Some(it.compaction.clone());
+            }
+            Event::CompactedByVendor(it) => self.compacting = it.usage,
+            Event::CompactionChosen { strategies } => self.strategies.clone_from(strategies),
+            Event::RuleGiven { rule, by } => self.give_rule(rule, by, at),
+            Event::RuleTakenBack { id, by } => {
+                network::taken_back(self, id, by);
+                self.rules = Arc::new(self.rules.without(id));
+            }
+            Event::HostRefused(refusal) => network::refused(self, refusal),
+            Event::ElicitationAsked(asked) => elicitation::asked(self, asked),
+            Event::ElicitationOpened { id, call, .. } => elicitation::opened(self, id, call),
+            Event::ElicitationResolved {
+                id, call, answer, ..
+            } => {
+                elicitation::resolved(self, id, call, answer);
+                self.attend(at);
+            }
+            Event::SamplingMoved { id, call, to } => {
+                elicitation::sampling_moved(self, id, call, to);
+                self.attend(at);
+            }
+            Event::ResultsShortened { .. } => turn::results_shortened(self),
+        }
+    }
+
+    fn settle(&mut self, call: &CallId, name: &str, happened: bool, by: &Actor) {
+        self.unknown.remove(call);
+        // The model does not know of a view's calls.
+        if !self.views.unknown.remove(call) {
+            self.notes.push(settled(call, name, happened, by));
+        }
+    }
+
+    fn give_rule(&mut self, rule: &Rule, by: &Actor, at: Timestamp) {
+        network::given(self, rule, by);
+        let (rule, by) = (rule.clone(), by.clone());
+        self.rules = Arc::new(self.rules.with(GivenRule { rule, by, at }));
+    }
+
+    fn choose_model(&mut self, model: &ModelChoice) {
+        let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
+        // The lowered limit belongs to the model, whatever its effort.
+        if self.model.as_ref().map(named) != Some(named(model)) {
             self.max_tokens = None;
-        } else if let Event::CompactionChosen { strategies } = event {
-            self.strategies.clone_from(strategies);
-        } else if let Event::ContextCompacted(it) = event {
-            self.has_short_results |= it.compaction.short_before > 0;
-            self.compaction = Some(it.compaction.clone());
-        } else if matches!(event, Event::ContextReset) {
-            self.reset();
         }
+        self.model = Some(model.clone());
     }
 
-    fn evolve_title(&mut self, event: &Event) {
-        if let Event::TitleSet { title, source } = event {
-            self.title = Some(title.clone());
-            self.title_source = *source;
-        } else if let Event::TitlingMoved { to } = event {
-            self.titling = *to;
-        }
-    }
-
-    fn hand_over(&mut self, (runner, engine): (&GatewayId, Option<&EngineId>), at: Timestamp) {
+    fn hand_over(&mut self, runner: &GatewayId, engine: Option<&EngineId>, at: Timestamp) {
         self.runner = Some(runner.clone());
         self.runner_engine = engine.cloned();
         self.epoch = self.epoch.saturating_add(1);
@@ -241,26 +291,26 @@ impl Control {
         self.last_ending = None;
     }
 
-    fn receive(
-        &mut self,
-        (text, attached): (&str, &[Attachment]),
-        client_message_id: Option<&str>,
-        effort: Option<Effort>,
-    ) {
+    fn receive(&mut self, message: WaitingMessage) {
         self.refused_hosts.clear();
-        self.waiting.push(WaitingMessage {
-            seq: self.seq,
-            text: text.to_owned(),
-            client_message_id: client_message_id.map(ToOwned::to_owned),
-            effort,
-            attachments: attached.to_vec(),
-        });
-        if let Some(id) = client_message_id {
+        if let Some(id) = &message.client_message_id {
             if self.remembered.len() == REMEMBERED_MESSAGES {
                 self.remembered.pop_front();
             }
-            self.remembered.push_back((id.to_owned(), self.seq));
+            self.remembered.push_back((id.clone(), message.seq));
         }
+        self.waiting.push(message);
+    }
+
+    /// Adds a view's call and drops ended ones. People's decisions about these may be sent again, so they
+    /// are remembered. Later events of these calls fold like those of a turn's calls.
+    fn called_by_view(&mut self, call: &Arc<Call>, at: Timestamp) {
+        let calls = self.views.calls.clone();
+        for ended in calls.iter().filter(|call| call.is_ended()) {
+            self.keep_decision(ended);
+        }
+        self.views.take(call, at);
+        self.keep_stamp(call);
     }
 }
 

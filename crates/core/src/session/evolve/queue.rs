@@ -1,12 +1,8 @@
 //! Folds the events of calls.
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "`Control::evolve` is the exhaustive match"
-)]
 
 use std::sync::Arc;
 
-use crate::domain::{Actor, CallId, GestureMeans, Memo, Role, RunsInKind, Timestamp, written_path};
+use crate::domain::{Actor, CallId, Memo, RunsInKind, Timestamp, written_path};
 use crate::session::call::{
     Call, CallStatus, Consent, Decider, Outcome, PastDecision, Verdict, ViewOrigin,
 };
@@ -18,54 +14,8 @@ use crate::session::state::{Control, tool_key};
 const PAST_DECISIONS: usize = 64;
 
 impl Control {
-    pub(super) fn evolve_queue(&mut self, event: &Event, at: Timestamp) {
-        match event {
-            Event::Queued { calls } => self.enqueue(calls),
-            Event::WantsChanged { call, wants } => {
-                self.change(call, |call| call.wants = wants.clone());
-            }
-            Event::Consented {
-                call,
-                by,
-                role,
-                edited,
-                gesture,
-                ..
-            } => self.consented((call, edited.as_ref()), (by, *role, *gesture), at),
-            Event::ConsentWithdrawn { call, by } => {
-                self.change(call, |call| call.consents.retain(|it| it.by.id != by.id));
-                self.attend(at);
-            }
-            Event::ApprovalAsked { call, .. } => {
-                self.change(&call.id, |call| {
-                    call.status = CallStatus::Pending { asked: true }
-                });
-            }
-            Event::Decided { .. } => self.evolve_decision(event, at),
-            Event::Started { call, .. } => self.started(call, at),
-            Event::CallStopRequested { call } => self.change(call, |call| {
-                if let CallStatus::Executing { is_stopping, .. } = &mut call.status {
-                    *is_stopping = true;
-                }
-            }),
-            Event::TaskCreated { call, task } => {
-                self.change(call, |call| call.task = Some(task.clone()));
-            }
-            Event::Ended { call, outcome, .. } => {
-                self.ended(call, outcome);
-                super::elicitation::evolve_elicitation(self, event, at);
-            }
-            Event::ReviewAsked { call } => self.review_asked(call),
-            Event::Reviewed { call, review } => self.reviewed(call, review),
-            Event::DryRunMoved { call, to, .. } => {
-                self.change(call, |call| call.dry_run.clone_from(to));
-            }
-            _ => {}
-        }
-    }
-
     /// Folds a decision about a call, with or without edited arguments.
-    fn evolve_decision(&mut self, event: &Event, at: Timestamp) {
+    pub(super) fn evolve_decision(&mut self, event: &Event, at: Timestamp) {
         let Event::Decided {
             call,
             verdict,
@@ -105,7 +55,7 @@ impl Control {
         }
     }
 
-    fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
+    pub(super) fn change(&mut self, id: &CallId, change: impl FnOnce(&mut Call)) {
         let queue = self.turn.iter_mut().flat_map(|turn| &mut turn.queue);
         let mut calls = queue.chain(&mut self.views.calls);
         if let Some(call) = calls.find(|call| call.id == *id) {
@@ -125,7 +75,7 @@ impl Control {
         }
     }
 
-    fn enqueue(&mut self, calls: &[Arc<Call>]) {
+    pub(super) fn enqueue(&mut self, calls: &[Arc<Call>]) {
         if let Some(turn) = &mut self.turn {
             turn.queue = calls.to_vec();
         }
@@ -162,29 +112,33 @@ impl Control {
         self.past.push_back(Arc::new(past));
     }
 
-    fn consented(
-        &mut self,
-        (id, edited): (&CallId, Option<&EditedArgs>),
-        (by, role, gesture): (&Actor, Option<Role>, Option<GestureMeans>),
-        at: Timestamp,
-    ) {
+    pub(super) fn consented(&mut self, id: &CallId, edited: Option<&EditedArgs>, consent: Consent) {
+        let at = consent.at;
         self.change(id, |call| {
             if let Some(edited) = edited {
-                edit(call, edited, Some(by));
+                edit(call, edited, Some(&consent.by));
             }
-            call.consents.retain(|it| it.by.id != by.id);
-            call.consents.push(Consent {
-                by: by.clone(),
-                role,
-                at,
-                gesture,
-            });
+            call.consents.retain(|it| it.by.id != consent.by.id);
+            call.consents.push(consent);
         });
         self.attend(at);
     }
 
+    pub(super) fn consent_withdrawn(&mut self, id: &CallId, by: &Actor, at: Timestamp) {
+        self.change(id, |call| call.consents.retain(|it| it.by.id != by.id));
+        self.attend(at);
+    }
+
+    pub(super) fn call_stop_requested(&mut self, id: &CallId) {
+        self.change(id, |call| {
+            if let CallStatus::Executing { is_stopping, .. } = &mut call.status {
+                *is_stopping = true;
+            }
+        });
+    }
+
     /// Records that a person acted on the turn.
-    fn attend(&mut self, at: Timestamp) {
+    pub(super) fn attend(&mut self, at: Timestamp) {
         if let Some(turn) = &mut self.turn {
             turn.attended = Some(at);
         }
@@ -241,7 +195,7 @@ impl Control {
         }
     }
 
-    fn review_asked(&mut self, id: &CallId) {
+    pub(super) fn review_asked(&mut self, id: &CallId) {
         let turn = self.turn.as_ref();
         self.reviewing.running = turn.and_then(|turn| {
             Some(RunningReview {
@@ -254,7 +208,7 @@ impl Control {
     }
 
     /// Folds a finished review. One that comes after the person's decision does not count.
-    fn reviewed(&mut self, id: &CallId, review: &Review) {
+    pub(super) fn reviewed(&mut self, id: &CallId, review: &Review) {
         self.reviewing.running = None;
         let mut is_late = true;
         self.change(id, |call| {
@@ -267,7 +221,7 @@ impl Control {
         }
     }
 
-    fn started(&mut self, id: &CallId, at: Timestamp) {
+    pub(super) fn started(&mut self, id: &CallId, at: Timestamp) {
         let mut used = None;
         let mut is_here = false;
         self.change(id, |call| {
@@ -288,7 +242,7 @@ impl Control {
         }
     }
 
-    fn ended(&mut self, id: &CallId, outcome: &Outcome) {
+    pub(super) fn ended(&mut self, id: &CallId, outcome: &Outcome) {
         let mut lost = None;
         self.change(id, |call| {
             let by = match &call.status {

@@ -1,74 +1,54 @@
 //! Folds the events of a turn.
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "`Control::evolve` is the exhaustive match"
-)]
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::domain::{Effort, ModelRequestId, Timestamp};
-use crate::session::event::Event;
+use crate::domain::{Effort, MicroUsd, ModelRequestId, Timestamp, TokenUsage};
 use crate::session::event::compaction::{LOWER_LIMIT, SHORTEN_RESULTS, drops_nothing};
+use crate::session::model::RequestFacts;
 use crate::session::state::{Control, Ending, Phase, Turn};
 
-/// Folds an event of the running turn.
-pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
-    match event {
-        Event::Thinking {
-            turn,
-            iteration,
-            took,
-            ..
-        } => {
-            let request = ModelRequestId {
-                turn: *turn,
-                iteration: *iteration,
-            };
-            let wanted = take_waiting(control, request, took);
-            think(control, request, !took.is_empty(), at);
-            if let Some(turn) = control.turn.as_mut().filter(|_| wanted.is_some()) {
-                turn.effort = wanted;
-            }
-        }
-        Event::Said { text, .. } => {
-            count(control, event);
-            if let Some(turn) = &mut control.turn {
-                turn.phase = Phase::Calling;
-                turn.phase_since = at;
-                turn.said.clone_from(text);
-            }
-        }
-        Event::Answered { .. } => {
-            count(control, event);
-            end_turn(control, Ending::Answered);
-        }
-        Event::Spent { usage, cost, .. } => control.totals += (*usage, *cost),
-        Event::TurnFailed { .. } => end_turn(control, Ending::Failed),
-        Event::Cancelled { .. } => end_turn(control, Ending::Cancelled),
-        Event::ContextCut {
-            max_tokens,
-            strategy,
-            ..
-        } => cut(control, strategy, *max_tokens),
-        Event::ResultsShortened { .. } => {
-            control.has_short_results = true;
-            if let Some(turn) = &mut control.turn {
-                turn.is_shortening_told = true;
-            }
-        }
-        Event::CompactedByVendor(it) => control.compacting = it.usage,
-        Event::StopRequested { limit_ms, .. } => {
-            if let Some(turn) = &mut control.turn {
-                turn.is_stopping = true;
-                turn.overdue_ms = *limit_ms;
-            }
-        }
-        _ => {}
+/// Folds the start of a model request.
+pub(super) fn thinking(
+    control: &mut Control,
+    request: ModelRequestId,
+    took: &[u64],
+    at: Timestamp,
+) {
+    let wanted = take_waiting(control, request, took);
+    think(control, request, !took.is_empty(), at);
+    if let Some(turn) = control.turn.as_mut().filter(|_| wanted.is_some()) {
+        turn.effort = wanted;
+    }
+}
+
+/// Folds an answer that asks for calls.
+pub(super) fn said(control: &mut Control, text: &str, at: Timestamp) {
+    if let Some(turn) = &mut control.turn {
+        turn.phase = Phase::Calling;
+        turn.phase_since = at;
+        text.clone_into(&mut turn.said);
+    }
+}
+
+/// Folds the note that results of the running turn are shortened.
+pub(super) fn results_shortened(control: &mut Control) {
+    control.has_short_results = true;
+    if let Some(turn) = &mut control.turn {
+        turn.is_shortening_told = true;
+    }
+}
+
+/// Folds the request to stop the turn; `limit_ms` is the time limit that it exceeded.
+pub(super) fn stop_requested(control: &mut Control, limit_ms: Option<u64>) {
+    if let Some(turn) = &mut control.turn {
+        turn.is_stopping = true;
+        turn.overdue_ms = limit_ms;
     }
 }
 
 /// Folds a cut after a request was too long for its provider.
-fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
+pub(super) fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
     if !drops_nothing(strategy) {
         // Its places count from an entry that was dropped.
         control.compaction = None;
@@ -141,30 +121,21 @@ fn think(control: &mut Control, request: ModelRequestId, has_taken: bool, at: Ti
 }
 
 /// Adds the usage of an answer.
-fn count(control: &mut Control, event: &Event) {
-    if let Event::Said {
-        usage,
-        cost,
-        request,
-        ..
-    }
-    | Event::Answered {
-        usage,
-        cost,
-        request,
-        ..
-    } = event
-    {
-        control.totals += (*usage, *cost);
-        // The tokens of the vendor's compaction are not part of the context.
-        let compacting = control.compacting.take().unwrap_or_default();
-        control.last_usage = usage.without(compacting);
-        control.last_request.clone_from(request);
-    }
+pub(super) fn count(
+    control: &mut Control,
+    usage: TokenUsage,
+    cost: Option<MicroUsd>,
+    request: Option<&Arc<RequestFacts>>,
+) {
+    control.totals += (usage, cost);
+    // The tokens of the vendor's compaction are not part of the context.
+    let compacting = control.compacting.take().unwrap_or_default();
+    control.last_usage = usage.without(compacting);
+    control.last_request = request.cloned();
 }
 
 /// Ends the turn and drops its queue (S2.44).
-fn end_turn(control: &mut Control, ending: Ending) {
+pub(super) fn end_turn(control: &mut Control, ending: Ending) {
     control.keep_decisions();
     control.turn = None;
     control.last_ending = Some(ending);

@@ -157,7 +157,7 @@ fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
     let queue = world.queue();
     let Some(call) = queue.get(usize::from(b) % queue.len().max(1)).cloned() else {
         if world.state.control.turn.is_none() {
-            world.tell(&say("go")).unwrap();
+            world.submit(&say("go")).unwrap();
         }
         let calls = (0..a % 3).map(|n| proposal("run", json!({ "n": b.wrapping_add(n) % 3 })));
         world.answer("text", calls.collect());
@@ -212,7 +212,7 @@ proptest! {
             let known = world.journal.len();
             if let Some(command) = step(&mut world, it) {
                 let before = world.state.clone();
-                if world.tell(&command).is_ok() {
+                if world.submit(&command).is_ok() {
                     let mut then = World::new();
                     then.state = before;
                     ledger.heed(&then, &command);

@@ -40,7 +40,7 @@ pub fn played(seed: u8, steps: Vec<Step>) -> World {
         let known = world.journal.len();
         if let Some(command) = step(&mut world, it) {
             let before = world.state.control.clone();
-            if world.tell(&command).is_ok() {
+            if world.submit(&command).is_ok() {
                 let call = |id: &CallId| before.call(id).map(|call| &**call);
                 ledger.heed(&command, call);
             }
@@ -236,7 +236,7 @@ fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
     let calls: Vec<_> = open.cloned().collect();
     let Some(call) = calls.get(usize::from(b) % calls.len().max(1)).cloned() else {
         if world.state.control.turn.is_none() {
-            world.tell(&say("go")).unwrap();
+            world.submit(&say("go")).unwrap();
         }
         let calls = (0..a % 3).map(|n| proposal("run", json!({ "n": b.wrapping_add(n) % 3 })));
         world.answer("text", calls.collect());

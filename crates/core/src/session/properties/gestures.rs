@@ -103,13 +103,13 @@ proptest! {
         let mut sign = rule("sign", "sign", PolicyEffect::Ask);
         sign.approvers.fresh_gesture = true;
         world.rules.policy = policy(vec![sign]);
-        world.tell(&say("go")).unwrap();
+        world.submit(&say("go")).unwrap();
         let calls = ["sign", "run", "sign"];
         let calls = calls.map(|tool| proposal(tool, json!({ "n": 1 })));
         world.answer("calls", calls.to_vec());
         for step in steps {
             // A refused command changes nothing.
-            let _ = world.tell(&command(&world, step));
+            let _ = world.submit(&command(&world, step));
             let turn = world.state.control.turn.as_ref();
             for event in world.events() {
                 let Event::Started { call, name, .. } = event else { continue };

@@ -21,8 +21,9 @@ use serde_json::json;
 use self::reviews::{opening_rules, reviewed, some_rule};
 use self::world::{World, answer, approve, digests, policy, proposal, reject, rule, say};
 use super::{
-    Answer, Command, CompactedByVendor, CutKind, Decision, Edit, Failure, ModelChoice, Outcome,
-    Output, PolicyEffect, Proposal, Reasoning, Resolution, SessionState, Spent, Turn,
+    Answer, AttemptUsage, Command, CompactedByVendor, CutKind, Decision, Edit, Failure,
+    ModelChoice, Outcome, Output, PolicyEffect, Proposal, Reasoning, Resolution, SessionState,
+    Turn,
 };
 use crate::domain::{
     BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
@@ -104,8 +105,8 @@ fn some_compaction(a: u8) -> CompactedByVendor {
 }
 
 /// The usage of zero to two failed attempts.
-fn some_spent(seed: u8) -> Vec<Spent> {
-    let spent = |n: u8| Spent {
+fn some_spent(seed: u8) -> Vec<AttemptUsage> {
+    let spent = |n: u8| AttemptUsage {
         usage: TokenUsage {
             input_tokens: u64::from(seed),
             output_tokens: u64::from(n),
@@ -351,7 +352,7 @@ proptest! {
                     }
                     other.0 = world.journal.len();
                     prop_assert_eq!(&other.1, &world.state);
-                    let _ = world.tell(&command);
+                    let _ = world.submit(&command);
                 }
                 _ => {
                     let command = command(&world, step);
@@ -362,9 +363,9 @@ proptest! {
                             duration_ms: 1,
                         });
                         let all: Vec<Command> = [command].into_iter().chain(others).collect();
-                        world.tell_together(&all)
+                        world.submit_together(&all)
                     } else {
-                        world.tell(&command)
+                        world.submit(&command)
                     };
                 }
             }
@@ -373,14 +374,14 @@ proptest! {
         // The session can be forked at any place, and the fork works like any session.
         if seed % 4 == 1 {
             let mut fork = world.forked(u64::from(seed) % (world.state.control.seq + 1));
-            fork.tell(&say("another way")).unwrap();
+            fork.submit(&say("another way")).unwrap();
             fork.answer("done", vec![]);
             fork.check_folds();
         }
         // The session comes to rest, whatever was still open.
-        world.tell(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
+        world.submit(&Command::Stop { turn: None, said_so_far: None, thought_so_far: None, spent: Vec::new() }).unwrap();
         for view in 0..3 {
-            world.tell(&views::closed(view)).unwrap();
+            world.submit(&views::closed(view)).unwrap();
         }
         for call in world.calls() {
             world.end(&call, Outcome::Cancelled);

@@ -11,9 +11,9 @@ use sepal_policy::{Approvers, Scope};
 use serde_json::Value;
 
 use crate::domain::{
-    Actor, CallId, CommitId, Digest, EngineId, Entry, ForkOrigin, GatewayId, JournalId, Memo,
-    RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage, ToolAnnotations, ToolRef,
-    Totals, UserId, Weighed,
+    Actor, CallId, CommitId, CountedEntry, Digest, EngineId, Entry, ForkOrigin, GatewayId,
+    JournalId, Memo, RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage,
+    ToolAnnotations, ToolRef, Totals, UserId,
 };
 use crate::session::{
     Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,
@@ -243,7 +243,7 @@ impl World {
     }
 
     /// Decides a command and appends its commit, as the shell does.
-    pub fn tell(&mut self, command: &Command) -> Result<(), Refusal> {
+    pub fn submit(&mut self, command: &Command) -> Result<(), Refusal> {
         self.now += 1;
         let events = self.decide_on(&self.state, command)?;
         if !events.is_empty() {
@@ -254,7 +254,7 @@ impl World {
 
     /// Decides several commands as one commit, and checks that they give the same events as one after the
     /// other.
-    pub(crate) fn tell_together(&mut self, commands: &[Command]) -> Result<(), Refusal> {
+    pub(crate) fn submit_together(&mut self, commands: &[Command]) -> Result<(), Refusal> {
         self.now += 1;
         let gateway = self.gateway();
         let together = self.decide_together_at(&self.state, commands, &gateway, None)?;
@@ -539,7 +539,7 @@ impl World {
         self.state = self.folded();
         let from = self.state.control.runner.clone();
         let tasks = self.tasks();
-        self.tell(&Command::TakeOver { from }).unwrap();
+        self.submit(&Command::TakeOver { from }).unwrap();
         assert_eq!(self.tasks(), tasks, "a task is picked up, whoever is gone");
         self.run_effects();
     }
@@ -699,7 +699,7 @@ impl World {
         let turn = self.state.control.turn.as_ref().unwrap();
         let request = turn.request();
         let answer = answer(text, calls);
-        self.tell(&Command::Answered { request, answer }).unwrap();
+        self.submit(&Command::Answered { request, answer }).unwrap();
     }
 
     /// Ends a running call with a result.
@@ -713,7 +713,7 @@ impl World {
     }
 
     pub(crate) fn end(&mut self, call: &CallId, outcome: Outcome) {
-        self.tell(&Command::CallEnded {
+        self.submit(&Command::CallEnded {
             call: call.clone(),
             outcome,
             duration_ms: 1,
@@ -867,7 +867,7 @@ fn check_status(event: &Event, after: &SessionState) {
 }
 
 /// Checks that every call has exactly one result before any other entry.
-fn check_pairs(entries: &[Arc<Weighed>]) {
+fn check_pairs(entries: &[Arc<CountedEntry>]) {
     let mut open: BTreeSet<&CallId> = BTreeSet::new();
     let mut closed: BTreeSet<&CallId> = BTreeSet::new();
     for entry in entries {

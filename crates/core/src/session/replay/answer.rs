@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::domain::{Code, ModelRequestId, Role};
+use crate::domain::{Actor, CallId, Code, ModelRequestId, Role};
 use crate::session::call::{Call, DryRun, Outcome, Proposal, Resolution};
-use crate::session::command::{Answer, Command, Cut, Failure, Shortened};
-use crate::session::event::compaction::{Compacted, CompactedByVendor, CutKind};
+use crate::session::command::{Answer, Command, Cut, Failure, RequestShortening};
+use crate::session::event::compaction::{CompactedByVendor, CompactionReport, CutKind};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 use crate::session::state::{Control, Phase};
 use crate::session::title::{TitleSource, Titling};
 
@@ -88,7 +88,7 @@ pub(super) fn requested(control: &Control, rest: &[Event]) -> Vec<Command> {
 }
 
 /// The command behind a failed turn: the request failed, or the time limit was exceeded.
-fn failed(request: ModelRequestId, event: &Event, spent: Vec<Spent>) -> Option<Command> {
+fn failed(request: ModelRequestId, event: &Event, spent: Vec<AttemptUsage>) -> Option<Command> {
     let Event::TurnFailed {
         turn,
         code,
@@ -142,15 +142,12 @@ pub(super) fn placed(control: &Control, event: &Event) -> Option<Command> {
 
 /// The command behind the start, end or removal of a dry run. The person's role is not recorded; it
 /// sufficed.
-pub(super) fn dry_run(event: &Event) -> Option<Command> {
-    let Event::DryRunMoved { call, to, by } = event else {
-        return None;
-    };
+pub(super) fn dry_run(call: &CallId, to: Option<&DryRun>, by: Option<&Actor>) -> Option<Command> {
     let (call, role) = (call.clone(), Some(Role::Owner));
-    Some(match to.as_deref() {
+    Some(match to {
         None => Command::DropDryRun {
             call,
-            by: by.clone()?,
+            by: by?.clone(),
             role,
         },
         Some(DryRun {
@@ -199,7 +196,7 @@ pub(super) fn reviewed(rest: &[Event]) -> Option<Command> {
 }
 
 /// The failed attempts of a request.
-pub(super) fn attempts(rest: &[Event]) -> Vec<Spent> {
+pub(super) fn attempts(rest: &[Event]) -> Vec<AttemptUsage> {
     let is_spent = |event: &&Event| matches!(event, Event::Spent { .. });
     rest.iter().take_while(is_spent).filter_map(spent).collect()
 }
@@ -214,7 +211,7 @@ fn limit_of(code: Code, text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
 }
 
-fn spent(event: &Event) -> Option<Spent> {
+fn spent(event: &Event) -> Option<AttemptUsage> {
     let Event::Spent {
         usage,
         cost,
@@ -224,14 +221,14 @@ fn spent(event: &Event) -> Option<Spent> {
     else {
         return None;
     };
-    Some(Spent {
+    Some(AttemptUsage {
         usage: *usage,
         cost: *cost,
         request: request.clone(),
     })
 }
 
-fn compacted(event: &Event) -> Option<Box<Compacted>> {
+fn compacted(event: &Event) -> Option<Box<CompactionReport>> {
     match event {
         Event::ContextCompacted(compacted) => Some(compacted.clone()),
         _ => None,
@@ -245,7 +242,7 @@ fn by_vendor(event: &Event) -> Option<Box<CompactedByVendor>> {
     }
 }
 
-fn shortened(event: &Event) -> Option<Shortened> {
+fn shortened(event: &Event) -> Option<RequestShortening> {
     let Event::ResultsShortened {
         results,
         before,
@@ -254,14 +251,14 @@ fn shortened(event: &Event) -> Option<Shortened> {
     else {
         return None;
     };
-    Some(Shortened {
+    Some(RequestShortening {
         results: *results,
         before: *before,
         after: *after,
     })
 }
 
-fn answer(rest: &[Event], spent: Vec<Spent>) -> Option<Answer> {
+fn answer(rest: &[Event], spent: Vec<AttemptUsage>) -> Option<Answer> {
     let event = rest.first()?;
     let last = last_answer(event);
     let answer = last.or_else(|| answer_with_calls(event, proposals(rest)))?;

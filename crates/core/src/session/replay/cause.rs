@@ -28,7 +28,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::Created { .. } => created(rest.get(1..).unwrap_or_default()),
         Event::OwnerChanged { .. } => {
             let from = control.runner.clone();
-            let dry_run = rest.get(1).and_then(dry_run);
+            let dry_run = rest.get(1).and_then(dry_run_moved);
             let others = [Command::TakeOver { from }, Command::Retry];
             dry_run.into_iter().chain(others).collect()
         }
@@ -49,7 +49,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         Event::StopRequested { turn, limit_ms } => vec![stopped(*turn, *limit_ms)],
         Event::CallStopRequested { call } => vec![Command::StopCall { call: call.clone() }],
         Event::TaskCreated { .. } => task_created(first).into_iter().collect(),
-        Event::DryRunMoved { .. } => dry_run(first).into_iter().collect(),
+        Event::DryRunMoved { .. } => dry_run_moved(first).into_iter().collect(),
         Event::AttachmentPlaced { .. } => placed(control, first).into_iter().collect(),
         Event::TitlingMoved { .. }
         | Event::TitleSet {
@@ -72,6 +72,14 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
         | Event::ContextCut { .. }
         | Event::Cancelled { .. } => requested(control, rest),
         simple => said(simple).into_iter().collect(),
+    }
+}
+
+/// The command behind the move of a dry run.
+fn dry_run_moved(event: &Event) -> Option<Command> {
+    match event {
+        Event::DryRunMoved { call, to, by } => dry_run(call, to.as_deref(), by.as_ref()),
+        _ => None,
     }
 }
 
@@ -217,9 +225,16 @@ fn taken_back(call: &CallId, by: &Actor) -> Command {
 /// The commands behind a decision. Single decisions look the same as a joint one until the next call is
 /// asked for.
 fn decided(control: &Control, rest: &[Event]) -> Vec<Command> {
-    let Some((call, verdict, (by, role), edited)) = rest.first().and_then(decision) else {
+    let Some(decision) = rest.first().and_then(RecordedDecision::of) else {
         return vec![Command::ReviewCalls];
     };
+    let RecordedDecision {
+        call,
+        verdict,
+        by,
+        role,
+        edited,
+    } = decision;
     let reason = reason_for(rest, call);
     let mut said = rest.iter().filter_map(consent_role);
     let role = said
@@ -308,27 +323,46 @@ fn gesture_of(event: &Event) -> Option<(&CallId, Option<&EditedArgs>, GestureMea
 /// A role for deciders whose own role is not recorded: it sufficed.
 const ANY_ROLE: Option<Role> = Some(Role::Owner);
 
-/// A person, with their role as far as it is known.
-type Who<'a> = (&'a Actor, Option<Role>);
+/// A person's decision, as an event records it.
+struct RecordedDecision<'a> {
+    call: &'a CallId,
+    verdict: Verdict,
+    by: &'a Actor,
+    role: Option<Role>,
+    edited: Option<&'a EditedArgs>,
+}
 
-/// A person's decision: the call, the verdict, the person and the edited arguments.
-fn decision(event: &Event) -> Option<(&CallId, Verdict, Who<'_>, Option<&EditedArgs>)> {
-    match event {
-        Event::Decided {
-            call,
-            verdict,
-            by: Decider::Person(by),
-            edited,
-            ..
-        } => Some((call, *verdict, (by, ANY_ROLE), edited.as_ref())),
-        Event::Consented {
-            call,
-            by,
-            role,
-            edited,
-            ..
-        } => Some((call, Verdict::Approved, (by, *role), edited.as_ref())),
-        _ => None,
+impl<'a> RecordedDecision<'a> {
+    fn of(event: &'a Event) -> Option<Self> {
+        match event {
+            Event::Decided {
+                call,
+                verdict,
+                by: Decider::Person(by),
+                edited,
+                ..
+            } => Some(Self {
+                call,
+                verdict: *verdict,
+                by,
+                role: ANY_ROLE,
+                edited: edited.as_ref(),
+            }),
+            Event::Consented {
+                call,
+                by,
+                role,
+                edited,
+                ..
+            } => Some(Self {
+                call,
+                verdict: Verdict::Approved,
+                by,
+                role: *role,
+                edited: edited.as_ref(),
+            }),
+            _ => None,
+        }
     }
 }
 

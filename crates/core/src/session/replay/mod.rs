@@ -36,7 +36,7 @@ pub struct ReplayFigures {
 
 /// The result of a whole replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replayed {
+pub struct ReplayReport {
     pub figures: ReplayFigures,
     /// Hash of the state after the recorded events.
     pub recorded: Digest,
@@ -85,8 +85,8 @@ impl Replay {
     }
 
     /// Returns the figures and the hashes of both states.
-    pub fn finish(self) -> Replayed {
-        Replayed {
+    pub fn finish(self) -> ReplayReport {
+        ReplayReport {
             figures: self.figures,
             recorded: hash(&self.recorded),
             replayed: hash(&self.replayed),

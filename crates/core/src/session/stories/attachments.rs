@@ -26,7 +26,7 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
         effort: None,
         attachments: vec![cat.clone()],
     };
-    world.tell(&say).unwrap();
+    world.submit(&say).unwrap();
     assert_eq!(world.state.control.title.as_deref(), Some("cat.png"));
     let Entry::User { attachments, .. } = &***world.state.entries.last().unwrap() else {
         panic!("no message");
@@ -54,7 +54,7 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
 #[test]
 fn where_an_attachment_was_put_is_kept_once() {
     let mut world = World::new();
-    world.tell(&say("read it")).unwrap();
+    world.submit(&say("read it")).unwrap();
     let request = world.state.control.turn.as_ref().unwrap().request();
     let placed = |request, path: &str| Command::AttachmentPlaced {
         request,
@@ -62,10 +62,10 @@ fn where_an_attachment_was_put_is_kept_once() {
         name: "a.pdf".into(),
         path: path.into(),
     };
-    world.tell(&placed(request.next(), "/late")).unwrap();
+    world.submit(&placed(request.next(), "/late")).unwrap();
     assert!(world.state.control.placed.is_empty());
-    world.tell(&placed(request, "/workspace/a.pdf")).unwrap();
-    world.tell(&placed(request, "/workspace/b.pdf")).unwrap();
+    world.submit(&placed(request, "/workspace/a.pdf")).unwrap();
+    world.submit(&placed(request, "/workspace/b.pdf")).unwrap();
     let told = world
         .events()
         .filter(|event| matches!(event, Event::AttachmentPlaced { .. }));
@@ -84,7 +84,7 @@ fn where_an_attachment_was_put_is_kept_once() {
         *world.journal.last().unwrap()
     );
     world.answer("Read", vec![]);
-    world.tell(&Command::ResetContext).unwrap();
+    world.submit(&Command::ResetContext).unwrap();
     let control = &world.state.control;
     let path = control.placed.get(&BlobId::of(b"paper")).unwrap();
     assert_eq!(&**path, "/workspace/a.pdf");

@@ -3,8 +3,8 @@
 use crate::domain::{CompactionStrategy, Effort, TokenUsage};
 use crate::session::properties::world::{World, answer, say};
 use crate::session::{
-    Answer, Command, Compacted, CompactedByVendor, Compaction, ContextSize, CutKind, Event, Gap,
-    ModelChoice, Replay,
+    Answer, Command, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Event,
+    Gap, ModelChoice, Replay,
 };
 
 #[test]
@@ -13,28 +13,28 @@ fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none()
         strategies: strategies.map(<[_]>::to_vec),
     };
     let mut world = World::new();
-    world.tell(&choose(None)).unwrap();
+    world.submit(&choose(None)).unwrap();
     assert!(world.journal.is_empty(), "it was so already");
     let middle = [CompactionStrategy::DeleteMiddle];
-    world.tell(&choose(Some(&middle))).unwrap();
-    world.tell(&choose(Some(&middle))).unwrap();
+    world.submit(&choose(Some(&middle))).unwrap();
+    world.submit(&choose(Some(&middle))).unwrap();
     assert_eq!(world.journal.len(), 1);
     assert_eq!(world.state.control.strategies.as_deref(), Some(&middle[..]));
     let mixed = [CompactionStrategy::None, CompactionStrategy::DeleteOld];
     for wrong in [&mixed[..], &[]] {
-        let refusal = world.tell(&choose(Some(wrong))).unwrap_err();
+        let refusal = world.submit(&choose(Some(wrong))).unwrap_err();
         assert_eq!(refusal.field, Some("strategies"));
     }
-    world.tell(&choose(None)).unwrap();
+    world.submit(&choose(None)).unwrap();
     assert_eq!(world.state.control.strategies, None);
 }
 
 #[test]
 fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_anew() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
-    world.tell(&say("two")).unwrap();
+    world.submit(&say("two")).unwrap();
     let size = ContextSize {
         messages: 3,
         tokens: 30,
@@ -45,7 +45,7 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
         ..Compaction::default()
     };
     let entries = world.state.entries.clone();
-    let compacted = Compacted {
+    let compacted = CompactionReport {
         strategy: "delete-old".into(),
         compaction: made.clone(),
         left: 2,
@@ -60,7 +60,9 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
         compacted: Some(Box::new(compacted)),
         ..answer("second", vec![])
     };
-    world.tell(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     assert_eq!(world.state.control.compaction, Some(made));
     assert_eq!(
         world.state.entries[..3],
@@ -71,7 +73,7 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
     let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
     let told = place(|event| matches!(event, Event::ContextCompacted(_)));
     assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
-    world.tell(&Command::ResetContext).unwrap();
+    world.submit(&Command::ResetContext).unwrap();
     assert_eq!(world.state.control.compaction, None);
 }
 
@@ -79,9 +81,9 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
 #[test]
 fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_answers() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
-    world.tell(&say("two")).unwrap();
+    world.submit(&say("two")).unwrap();
     // Entries that were removed from memory still count for places.
     let (held, gap) = (
         world.state.entries.split_off(2),
@@ -95,7 +97,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
         let request = world.state.control.turn.as_ref().unwrap().request();
         let (cut, spent) = (world.cut(kind), Vec::new());
         world
-            .tell(&Command::Overflowed {
+            .submit(&Command::Overflowed {
                 request,
                 cut,
                 spent,
@@ -106,7 +108,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
         assert!(turn.is_limit_lowered, "said once in a turn");
     }
     world.answer("second", vec![]);
-    world.tell(&say("three")).unwrap();
+    world.submit(&say("three")).unwrap();
     assert_eq!(world.state.control.max_tokens, Some(1));
     let turn = world.state.control.turn.as_ref().unwrap();
     assert!(!turn.is_limit_lowered);
@@ -117,7 +119,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     };
     let larger = ModelChoice::new("other", "larger");
     for (model, expected) in [(thinks, Some(1)), (larger, None)] {
-        world.tell(&Command::ChooseModel { model }).unwrap();
+        world.submit(&Command::ChooseModel { model }).unwrap();
         assert_eq!(world.state.control.max_tokens, expected);
     }
 }
@@ -126,7 +128,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
 #[test]
 fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     let request = world.state.control.turn.as_ref().unwrap().request();
     let part = TokenUsage {
         input_tokens: 60,
@@ -148,7 +150,9 @@ fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
         compacted_by_vendor: Some(Box::new(by_vendor)),
         ..plain.clone()
     };
-    world.tell(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     let events: Vec<&Event> = world.events().collect();
     let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
     let told = place(|event| matches!(event, Event::CompactedByVendor(_)));

@@ -3,7 +3,7 @@
 use super::answer_calls;
 use crate::domain::{Entry, MicroUsd, NoCopy, TokenUsage, WorkspaceCopy};
 use crate::session::properties::world::{World, answer, approve, reject, say};
-use crate::session::{Answer, Command, Commit, Effect, Event, Unfinished, effects};
+use crate::session::{Answer, Command, Commit, Effect, Event, UnfinishedWork, effects};
 
 /// The texts that the model reads: messages, answers, results and notes.
 fn read(world: &World) -> Vec<String> {
@@ -27,16 +27,16 @@ fn seq_of(world: &World, is_so: impl Fn(&Event) -> bool) -> u64 {
 #[test]
 fn an_edited_message_goes_on_from_what_stood_before_it() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
-    world.tell(&say("two")).unwrap();
+    world.submit(&say("two")).unwrap();
     world.answer("second", vec![]);
     let edited = seq_of(
         &world,
         |event| matches!(event, Event::UserMessage { text, .. } if text == "two"),
     );
     let mut fork = world.forked(edited - 1);
-    fork.tell(&say("2")).unwrap();
+    fork.submit(&say("2")).unwrap();
     fork.answer("other", vec![]);
     assert_eq!(read(&fork), ["one", "first", "2", "other"]);
     assert_eq!(read(&world), ["one", "first", "two", "second"]);
@@ -45,17 +45,17 @@ fn an_edited_message_goes_on_from_what_stood_before_it() {
 #[test]
 fn a_fork_that_ends_with_a_message_asks_the_model_for_its_answer() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
     let mut fork = world.forked(seq_of(&world, |event| {
         matches!(event, Event::UserMessage { .. })
     }));
     assert_eq!(fork.state.control.waiting.len(), 1);
-    fork.tell(&Command::Retry).unwrap();
+    fork.submit(&Command::Retry).unwrap();
     fork.answer("other", vec![]);
     assert_eq!(read(&fork), ["one", "other"]);
     // A retry replaces the answer, as in any session.
-    fork.tell(&Command::Retry).unwrap();
+    fork.submit(&Command::Retry).unwrap();
     fork.answer("third", vec![]);
     assert_eq!(read(&fork), ["one", "third"]);
 }
@@ -63,11 +63,11 @@ fn a_fork_that_ends_with_a_message_asks_the_model_for_its_answer() {
 #[test]
 fn a_fork_of_nothing_is_a_session_without_a_past() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
     let mut fork = world.forked(0);
-    assert!(fork.tell(&Command::Retry).is_err());
-    fork.tell(&say("new")).unwrap();
+    assert!(fork.submit(&Command::Retry).is_err());
+    fork.submit(&say("new")).unwrap();
     assert_eq!(fork.state.control.title.as_deref(), Some("new"));
 }
 
@@ -80,14 +80,16 @@ fn what_was_paid_before_is_not_paid_again() {
         ..TokenUsage::default()
     };
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     let request = world.state.control.turn.as_ref().unwrap().request();
     let answer = Answer {
         usage,
         cost: Some(MicroUsd(7)),
         ..answer("first", vec![])
     };
-    world.tell(&Command::Answered { request, answer }).unwrap();
+    world
+        .submit(&Command::Answered { request, answer })
+        .unwrap();
     let fork = world.forked(world.state.control.seq);
     assert_eq!(world.state.control.totals.cost, MicroUsd(7));
     assert_eq!(fork.state.control.totals.cost, MicroUsd(0));
@@ -98,11 +100,11 @@ fn what_was_paid_before_is_not_paid_again() {
 #[test]
 fn a_turn_that_goes_on_elsewhere_ends_here_with_a_result_for_each_call() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b", "c"]);
     let calls = world.queue();
     for call in &calls {
-        world.tell(&approve(call)).unwrap();
+        world.submit(&approve(call)).unwrap();
     }
     world.finish(&calls[0]);
     let fork = world.forked(world.state.control.seq);
@@ -119,9 +121,9 @@ fn a_turn_that_goes_on_elsewhere_ends_here_with_a_result_for_each_call() {
 #[test]
 fn a_rejected_call_stays_rejected_where_its_result_came_later() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
-    world.tell(&reject(&world.queue()[0], None)).unwrap();
+    world.submit(&reject(&world.queue()[0], None)).unwrap();
     let fork = world.forked(seq_of(&world, |event| {
         matches!(event, Event::Decided { .. })
     }));
@@ -148,23 +150,23 @@ fn a_fork_waits_for_its_files_and_asks_once_they_are_there() {
     ];
     for (outcome, words) in outcomes {
         let mut world = World::new();
-        world.tell(&say("one")).unwrap();
+        world.submit(&say("one")).unwrap();
         world.answer("first", vec![]);
         let mut fork = world.forked_with_files(world.state.control.seq);
         assert!(fork.state.control.is_unfinished());
         let last = fork.journal.last().unwrap();
-        assert!(last.is_unfinished_after(Unfinished::default()));
-        fork.tell(&say("two")).unwrap();
+        assert!(last.is_unfinished_after(UnfinishedWork::default()));
+        fork.submit(&say("two")).unwrap();
         assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
         // Another gateway takes over and restarts the copy.
         fork.crash();
         assert_eq!(effects(&fork.state.control), [Effect::CopyWorkspace]);
         let told = Command::WorkspaceCopied { outcome };
-        fork.tell(&told).unwrap();
+        fork.submit(&told).unwrap();
         let asked = effects(&fork.state.control);
         assert!(matches!(asked[..], [Effect::AskModel(_)]), "{asked:?}");
         let version = fork.state.control.version;
-        fork.tell(&told).unwrap();
+        fork.submit(&told).unwrap();
         assert_eq!(fork.state.control.version, version, "it is told once");
         fork.answer("second", vec![]);
         assert!(!fork.state.control.is_unfinished());

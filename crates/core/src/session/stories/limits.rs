@@ -17,7 +17,7 @@ fn time_out(world: &mut World, turn: u64, later: i64) -> bool {
     world.now += later;
     let before = world.journal.len();
     world
-        .tell(&Command::TimeOut {
+        .submit(&Command::TimeOut {
             turn: TurnId(turn),
             limit: LIMIT,
             spent: Vec::new(),
@@ -40,14 +40,14 @@ fn failure(world: &World) -> Option<Code> {
 }
 
 fn one_call(world: &mut World) {
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     world.answer("I will", vec![proposal("a", json!({}))]);
 }
 
 #[test]
 fn a_turn_ends_when_the_model_takes_too_long_and_not_before() {
     let mut world = World::new();
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     assert!(!time_out(&mut world, 1, LIMIT_MS / 2));
     assert!(!time_out(&mut world, 2, LIMIT_MS), "another turn");
     assert!(time_out(&mut world, 1, 0));
@@ -63,7 +63,7 @@ fn waiting_for_a_person_takes_no_time_and_their_decision_begins_it_anew() {
     one_call(&mut world);
     let call = world.queue()[0].clone();
     assert!(!time_out(&mut world, 1, 10 * LIMIT_MS), "a card may wait");
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     assert!(!time_out(&mut world, 1, LIMIT_MS / 2));
     assert!(time_out(&mut world, 1, LIMIT_MS));
     assert_eq!(failure(&world), None, "what runs is stopped first");
@@ -79,9 +79,9 @@ fn a_message_that_the_turn_takes_and_a_new_runner_begin_it_anew() {
     let mut world = World::new();
     one_call(&mut world);
     let call = world.queue()[0].clone();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     world.now += LIMIT_MS / 2;
-    world.tell(&say("and be quick")).unwrap();
+    world.submit(&say("and be quick")).unwrap();
     world.end(&call, Outcome::Cancelled);
     assert!(!time_out(&mut world, 1, LIMIT_MS - 100));
     world.crash();
@@ -92,8 +92,8 @@ fn a_message_that_the_turn_takes_and_a_new_runner_begin_it_anew() {
 #[test]
 fn messages_that_waited_begin_the_next_turn() {
     let mut world = World::new();
-    world.tell(&say("hello")).unwrap();
-    world.tell(&say("are you there?")).unwrap();
+    world.submit(&say("hello")).unwrap();
+    world.submit(&say("are you there?")).unwrap();
     assert!(time_out(&mut world, 1, LIMIT_MS));
     assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
 }
@@ -103,11 +103,11 @@ fn messages_that_waited_begin_the_next_turn() {
 fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     let mut world = World::new();
     world.rules.max_same_calls = Some(2);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     let run = |world: &mut World, result: &str| {
         world.answer("again", vec![proposal("a", json!({}))]);
         let call = world.queue()[0].clone();
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         let output = Output {
             text: result.into(),
             ..Output::default()
@@ -119,7 +119,7 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     run(&mut world, "two");
     // Another call in between breaks the circle.
     world.answer("else", vec![proposal("b", json!({}))]);
-    world.tell(&reject(&world.queue()[0], None)).unwrap();
+    world.submit(&reject(&world.queue()[0], None)).unwrap();
     run(&mut world, "two");
     run(&mut world, "two");
     let started = world.started().len();
@@ -150,7 +150,7 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
 fn a_result_that_differs_anywhere_is_another_result() {
     let mut world = World::new();
     world.rules.max_same_calls = Some(2);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     let log = "line\n".repeat(1_000);
     let picture = |content: &[u8]| Attachment {
         id: BlobId::of(content),
@@ -172,7 +172,7 @@ fn a_result_that_differs_anywhere_is_another_result() {
     for (text, attachments) in outputs {
         world.answer("look", vec![proposal("a", json!({}))]);
         let call = world.queue()[0].clone();
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         let output = Output {
             text,
             attachments,

@@ -15,7 +15,7 @@ mod views;
 use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
-use super::{Call, Command, CutKind, Event, Outcome, Verdict};
+use super::{Command, CutKind, Event, Outcome, Verdict};
 use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
@@ -30,7 +30,7 @@ pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
 #[test]
 fn a_plain_turn_makes_two_commits() {
     let mut world = World::new();
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     world.answer("hi", vec![]);
     assert_eq!(world.journal.len(), 2);
     assert!(world.state.control.turn.is_none());
@@ -50,10 +50,10 @@ fn a_plain_turn_makes_two_commits() {
 #[test]
 fn a_turn_of_five_calls_asked_one_by_one_makes_thirteen_commits() {
     let mut world = World::new();
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     answer_calls(&mut world, &["a", "b", "c", "d", "e"]);
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
     }
     for call in world.queue() {
         world.finish(&call);
@@ -65,17 +65,17 @@ fn a_turn_of_five_calls_asked_one_by_one_makes_thirteen_commits() {
 #[test]
 fn calls_that_end_together_are_one_commit_and_the_model_is_asked_once() {
     let mut world = World::new();
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     answer_calls(&mut world, &["a", "b", "c", "d", "e"]);
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
     }
     let ended = world.queue().into_iter().map(|call| Command::CallEnded {
         call,
         outcome: Outcome::Cancelled,
         duration_ms: 1,
     });
-    world.tell_together(&ended.collect::<Vec<_>>()).unwrap();
+    world.submit_together(&ended.collect::<Vec<_>>()).unwrap();
     let last = &world.journal.last().unwrap().events;
     let is_end = |event: &&Event| matches!(event, Event::Ended { .. });
     assert_eq!(last.iter().filter(is_end).count(), 5);
@@ -89,19 +89,19 @@ fn calls_that_end_together_are_one_commit_and_the_model_is_asked_once() {
 #[test]
 fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b", "c"]);
     let calls = world.queue();
     assert_eq!(world.asked(), [(calls[0].clone(), 1, 3)]);
-    world.tell(&approve(&calls[2])).unwrap();
+    world.submit(&approve(&calls[2])).unwrap();
     assert_eq!(world.asked().len(), 1, "the first card still waits");
-    world.tell(&reject(&calls[0], Some("no"))).unwrap();
+    world.submit(&reject(&calls[0], Some("no"))).unwrap();
     assert_eq!(world.asked()[1], (calls[1].clone(), 2, 3));
     assert!(
         world.started().is_empty(),
         "nothing runs until all are decided"
     );
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(world.started(), [calls[1].clone(), calls[2].clone()]);
 }
 
@@ -109,10 +109,12 @@ fn cards_go_out_one_by_one_with_their_place_and_any_may_be_decided() {
 #[test]
 fn a_rejection_gives_the_model_a_result_with_the_reason() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let calls = world.queue();
-    world.tell(&reject(&calls[0], Some("not on main"))).unwrap();
+    world
+        .submit(&reject(&calls[0], Some("not on main")))
+        .unwrap();
     let Some(Entry::ToolResult {
         text,
         is_error: true,
@@ -131,10 +133,10 @@ fn a_rejection_gives_the_model_a_result_with_the_reason() {
 #[test]
 fn the_same_rejected_call_is_refused_without_asking_again_in_that_turn() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    world.tell(&reject(&call, None)).unwrap();
+    world.submit(&reject(&call, None)).unwrap();
     answer_calls(&mut world, &["a"]);
     assert_eq!(world.asked().len(), 1);
     assert_eq!(
@@ -142,7 +144,7 @@ fn the_same_rejected_call_is_refused_without_asking_again_in_that_turn() {
         Iteration(3)
     );
     world.answer("fine", vec![]);
-    world.tell(&say("again")).unwrap();
+    world.submit(&say("again")).unwrap();
     answer_calls(&mut world, &["a"]);
     assert_eq!(world.asked().len(), 2, "a new turn asks");
 }
@@ -150,7 +152,7 @@ fn the_same_rejected_call_is_refused_without_asking_again_in_that_turn() {
 #[test]
 fn a_decision_on_another_digest_is_refused() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     let mut decision = approve(&call);
@@ -158,7 +160,7 @@ fn a_decision_on_another_digest_is_refused() {
         decision.digest = Some(crate::domain::Digest::from_wire("other"));
     }
     assert_eq!(
-        world.tell(&decision).unwrap_err().code,
+        world.submit(&decision).unwrap_err().code,
         Code::ChangedSinceShown
     );
     assert!(world.started().is_empty());
@@ -167,20 +169,20 @@ fn a_decision_on_another_digest_is_refused() {
 #[test]
 fn repeats_change_nothing_and_contradictions_are_refused() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     let commits = world.journal.len();
-    world.tell(&approve(&calls[0])).unwrap();
-    world.tell(&reject(&calls[1], None)).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
+    world.submit(&reject(&calls[1], None)).unwrap();
     assert_eq!(world.journal.len(), commits + 1);
     assert_eq!(
-        world.tell(&reject(&calls[0], None)).unwrap_err().code,
+        world.submit(&reject(&calls[0], None)).unwrap_err().code,
         Code::AlreadyDecided
     );
     assert_eq!(
-        world.tell(&approve(&calls[1])).unwrap_err().code,
+        world.submit(&approve(&calls[1])).unwrap_err().code,
         Code::AlreadyDecided
     );
 }
@@ -188,11 +190,11 @@ fn repeats_change_nothing_and_contradictions_are_refused() {
 #[test]
 fn an_approval_can_be_taken_back_while_nothing_has_started() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
-    world.tell(&approve(&calls[0])).unwrap();
-    world.tell(&reject(&calls[0], None)).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
+    world.submit(&reject(&calls[0], None)).unwrap();
     assert!(world.events().any(|event| matches!(
         event,
         Event::Decided {
@@ -200,14 +202,14 @@ fn an_approval_can_be_taken_back_while_nothing_has_started() {
             ..
         }
     )));
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert!(world.started().is_empty(), "it still waits");
 }
 
 #[test]
 fn approve_all_decides_the_named_calls_only_and_needs_their_names() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b", "c"]);
     let calls = world.queue();
     let all = |call_ids| Command::DecideAll {
@@ -217,21 +219,21 @@ fn approve_all_decides_the_named_calls_only_and_needs_their_names() {
         by: World::person(),
         role: None,
     };
-    assert_eq!(world.tell(&all(None)).unwrap_err().field, Some("callIds"));
-    world.tell(&all(Some(calls[..2].to_vec()))).unwrap();
+    assert_eq!(world.submit(&all(None)).unwrap_err().field, Some("callIds"));
+    world.submit(&all(Some(calls[..2].to_vec()))).unwrap();
     assert!(world.started().is_empty(), "the third stays pending");
-    world.tell(&approve(&calls[2])).unwrap();
+    world.submit(&approve(&calls[2])).unwrap();
     assert_eq!(world.started().len(), 3);
 }
 
 #[test]
 fn a_steered_message_is_read_at_the_next_request_and_never_between_call_and_result() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    world.tell(&say("also this")).unwrap();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&say("also this")).unwrap();
+    world.submit(&approve(&call)).unwrap();
     world.finish(&call);
     let kinds: Vec<&str> = world
         .state
@@ -250,8 +252,8 @@ fn a_steered_message_is_read_at_the_next_request_and_never_between_call_and_resu
 #[test]
 fn messages_left_at_the_end_of_a_turn_start_the_next() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
-    world.tell(&say("two")).unwrap();
+    world.submit(&say("one")).unwrap();
+    world.submit(&say("two")).unwrap();
     world.answer("answer to one", vec![]);
     assert_eq!(world.state.control.turn.as_ref().unwrap().id, TurnId(2));
     assert_eq!(world.journal.len(), 3);
@@ -261,14 +263,14 @@ fn messages_left_at_the_end_of_a_turn_start_the_next() {
 #[test]
 fn stopping_ends_every_call_and_then_the_turn() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
     }
     let calls = world.queue();
     world
-        .tell(&Command::Stop {
+        .submit(&Command::Stop {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
@@ -280,7 +282,7 @@ fn stopping_ends_every_call_and_then_the_turn() {
         "running calls end first"
     );
     world
-        .tell(&Command::Stop {
+        .submit(&Command::Stop {
             turn: Some(TurnId(99)),
             said_so_far: None,
             thought_so_far: None,
@@ -309,10 +311,10 @@ fn a_turn_ends_when_it_has_asked_the_model_as_often_as_it_may() {
     for (said, expected) in [("I will", "I will"), ("", ours)] {
         let mut world = World::new();
         world.rules.max_iterations = 2;
-        world.tell(&say("go")).unwrap();
+        world.submit(&say("go")).unwrap();
         answer_calls(&mut world, &["a"]);
         let call = world.queue()[0].clone();
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         world.finish(&call);
         world.answer(said, vec![proposal("a", json!({}))]);
         assert!(matches!(
@@ -339,8 +341,8 @@ fn a_repeated_message_is_taken_once() {
         effort: None,
         attachments: vec![],
     };
-    world.tell(&message).unwrap();
-    world.tell(&message).unwrap();
+    world.submit(&message).unwrap();
+    world.submit(&message).unwrap();
     assert_eq!(world.journal.len(), 1);
     assert_eq!(world.state.control.seq_of_message("m1"), Some(1));
 }
@@ -348,7 +350,7 @@ fn a_repeated_message_is_taken_once() {
 #[test]
 fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     let commit = world.journal[0].clone();
     assert_eq!(
         super::Commit::from_bytes(&commit.to_bytes().unwrap()).unwrap(),
@@ -364,9 +366,9 @@ fn a_commit_of_a_newer_release_is_refused_and_ours_survives_storage() {
 #[test]
 fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so() {
     let mut world = World::new();
-    world.tell(&say("one")).unwrap();
+    world.submit(&say("one")).unwrap();
     world.answer("first", vec![]);
-    world.tell(&say("two")).unwrap();
+    world.submit(&say("two")).unwrap();
     let overflowed = Command::Overflowed {
         request: ModelRequestId {
             turn: TurnId(2),
@@ -375,26 +377,13 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
         cut: world.cut(CutKind::FreshContext),
         spent: Vec::new(),
     };
-    world.tell(&overflowed).unwrap();
+    world.submit(&overflowed).unwrap();
     assert_eq!(world.state.entries.len(), 1);
     assert_eq!(world.state.left_out, 2);
     let turn = world.state.control.turn.clone().unwrap();
     assert_eq!((turn.id, turn.iteration), (TurnId(2), Iteration(2)));
     // A repeated outcome comes too late.
     let versions = world.journal.len();
-    world.tell(&overflowed).unwrap();
+    world.submit(&overflowed).unwrap();
     assert_eq!(world.journal.len(), versions);
-}
-
-/// Journals of earlier releases keep their meaning: the model reads the call as it made it.
-#[test]
-fn a_call_through_use_tool_is_read_under_its_earlier_name() {
-    let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    world.answer("", vec![proposal("a", json!({}))]);
-    let asked = &world.state.control.turn.as_ref().unwrap().queue[0];
-    let mut stored = serde_json::to_value(&**asked).unwrap();
-    stored["is_found"] = true.into();
-    let call: Call = serde_json::from_value(stored).unwrap();
-    assert_eq!(call.as_model_call().name, crate::domain::USE_TOOL);
 }

@@ -19,15 +19,15 @@ fn choose(model: &str) -> Command {
 #[test]
 fn a_switch_of_the_model_counts_from_the_next_request_on_and_counters_go_on() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    world.tell(&choose("big")).unwrap();
-    world.tell(&choose("big")).unwrap();
+    world.submit(&say("go")).unwrap();
+    world.submit(&choose("big")).unwrap();
+    world.submit(&choose("big")).unwrap();
     let control = &world.state.control;
     assert_eq!(control.asked().unwrap().model, "m", "it was asked already");
     world.answer("I will", vec![proposal("read_a", json!({}))]);
     let before = world.state.control.totals.total_tokens;
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         world.finish(&call);
     }
     world.answer("done", vec![]);
@@ -66,35 +66,35 @@ fn a_message_says_how_much_the_model_thinks_in_the_turn_that_takes_it() {
     };
     let of_turn = |world: &World| world.state.control.turn.as_ref().unwrap().effort;
     let mut world = World::new();
-    world.tell(&with(Some(Effort::High))).unwrap();
+    world.submit(&with(Some(Effort::High))).unwrap();
     assert_eq!(of_turn(&world), Some(Effort::High));
     // A waiting message sets the effort from the request that reads it; a message without an effort changes
     // nothing.
-    world.tell(&with(Some(Effort::Off))).unwrap();
-    world.tell(&with(None)).unwrap();
+    world.submit(&with(Some(Effort::Off))).unwrap();
+    world.submit(&with(None)).unwrap();
     assert_eq!(of_turn(&world), Some(Effort::High));
     world.answer("I will", vec![proposal("read_a", json!({}))]);
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
         world.finish(&call);
     }
     assert_eq!(of_turn(&world), Some(Effort::Off));
     world.answer("done", vec![]);
-    world.tell(&with(None)).unwrap();
+    world.submit(&with(None)).unwrap();
     assert_eq!(of_turn(&world), None, "it was said of that turn");
 }
 
 #[test]
 fn what_was_written_before_models_could_be_switched_still_folds() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     world.take_snapshot();
     let mut old = serde_json::to_value(&world.state).unwrap();
     let turn = old["control"]["turn"].as_object_mut().unwrap();
     turn.remove("asked").unwrap();
     let mut state: crate::session::SessionState = serde_json::from_value(old).unwrap();
     assert_eq!(state.control.asked().unwrap().model, "m");
-    world.tell(&choose("big")).unwrap();
+    world.submit(&choose("big")).unwrap();
     state.apply(world.journal.last().unwrap());
     assert_eq!(state.control.model.unwrap().model, "big");
 }
@@ -103,14 +103,14 @@ fn what_was_written_before_models_could_be_switched_still_folds() {
 fn the_window_is_chosen_once_and_holds_until_it_is_taken_back() {
     let window = |whole| Command::ChooseWindow { whole };
     let mut world = World::new();
-    world.tell(&window(false)).unwrap();
+    world.submit(&window(false)).unwrap();
     assert!(world.journal.is_empty(), "it was so already");
-    world.tell(&say("go")).unwrap();
-    world.tell(&window(true)).unwrap();
-    world.tell(&window(true)).unwrap();
+    world.submit(&say("go")).unwrap();
+    world.submit(&window(true)).unwrap();
+    world.submit(&window(true)).unwrap();
     assert!(world.state.control.reads_whole);
     world.answer("done", vec![]);
-    world.tell(&window(false)).unwrap();
+    world.submit(&window(false)).unwrap();
     assert!(!world.state.control.reads_whole);
     let told: Vec<bool> = world
         .events()
@@ -126,7 +126,7 @@ fn the_window_is_chosen_once_and_holds_until_it_is_taken_back() {
 fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
     let mut world = World::new();
     world.has_engine = false;
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     assert_eq!(world.state.control.runner_engine, None);
     // The engine becomes available while the model answers.
     world.has_engine = true;
@@ -135,7 +135,7 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
         vec![proposal("a", json!({})), proposal("b", json!({}))],
     );
     for call in world.queue() {
-        world.tell(&approve(&call)).unwrap();
+        world.submit(&approve(&call)).unwrap();
     }
     let control = &world.state.control;
     assert!(control.engine.is_some(), "{control:?}");
@@ -144,6 +144,6 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
         world.finish(&call);
     }
     world.answer("done", vec![]);
-    world.tell(&say("and now")).unwrap();
+    world.submit(&say("and now")).unwrap();
     assert_eq!(world.state.control.epoch, epoch, "it came once");
 }

@@ -2,13 +2,13 @@
 
 use crate::domain::{MicroUsd, TokenUsage};
 use crate::session::properties::world::{World, say};
-use crate::session::{Command, Effect, Failure, Spent, effects};
+use crate::session::{AttemptUsage, Command, Effect, Failure, effects};
 
 /// A world whose first message was answered.
 fn answered(has_titles_made: bool) -> World {
     let mut world = World::new();
     world.rules.has_titles_made = has_titles_made;
-    world.tell(&say("how do I mend a sail")).unwrap();
+    world.submit(&say("how do I mend a sail")).unwrap();
     world.answer("with a needle", vec![]);
     world
 }
@@ -24,7 +24,7 @@ fn title(world: &World) -> &str {
 fn titled(title: Option<&str>) -> Command {
     Command::Titled {
         title: title.map(ToOwned::to_owned),
-        spent: vec![Spent {
+        spent: vec![AttemptUsage {
             usage: TokenUsage {
                 input_tokens: 10,
                 output_tokens: 5,
@@ -43,7 +43,7 @@ fn the_first_words_are_the_title_and_no_model_is_asked_unless_that_is_set() {
     assert!(!is_asked(&world));
     // An unrequested title changes nothing and costs nothing.
     let before = world.state.clone();
-    world.tell(&titled(Some("Sails"))).unwrap();
+    world.submit(&titled(Some("Sails"))).unwrap();
     assert_eq!(world.state, before);
 }
 
@@ -52,15 +52,15 @@ fn a_model_gives_the_title_once_and_what_it_used_counts() {
     let mut world = answered(true);
     assert!(is_asked(&world));
     let before = world.state.control.totals;
-    world.tell(&titled(Some("Mending a sail"))).unwrap();
+    world.submit(&titled(Some("Mending a sail"))).unwrap();
     assert_eq!(title(&world), "Mending a sail");
     assert!(!is_asked(&world));
     let totals = world.state.control.totals;
     assert_eq!(totals.total_tokens - before.total_tokens, 15);
     assert_eq!(totals.cost.0 - before.cost.0, 7);
-    world.tell(&titled(Some("Twice"))).unwrap();
+    world.submit(&titled(Some("Twice"))).unwrap();
     assert_eq!(title(&world), "Mending a sail");
-    world.tell(&say("and a rope?")).unwrap();
+    world.submit(&say("and a rope?")).unwrap();
     world.answer("so", vec![]);
     assert!(!is_asked(&world));
     world.check_folds();
@@ -69,13 +69,13 @@ fn a_model_gives_the_title_once_and_what_it_used_counts() {
 #[test]
 fn a_model_is_asked_beside_the_next_turn() {
     let mut world = answered(true);
-    world.tell(&say("and a rope?")).unwrap();
+    world.submit(&say("and a rope?")).unwrap();
     assert!(is_asked(&world));
     assert!(matches!(
         effects(&world.state.control)[..],
         [Effect::AskModel(_), Effect::MakeTitle]
     ));
-    world.tell(&titled(Some("Sails"))).unwrap();
+    world.submit(&titled(Some("Sails"))).unwrap();
     assert_eq!(title(&world), "Sails");
     world.answer("so", vec![]);
     assert!(!is_asked(&world));
@@ -89,17 +89,17 @@ fn what_a_person_calls_a_session_stays() {
     // Named before the answer: no model is asked.
     let mut world = World::new();
     world.rules.has_titles_made = true;
-    world.tell(&say("hello")).unwrap();
-    world.tell(&rename("Mine")).unwrap();
+    world.submit(&say("hello")).unwrap();
+    world.submit(&rename("Mine")).unwrap();
     world.answer("hi", vec![]);
     assert!(!is_asked(&world));
 
     // Named while the model is asked: even a title that repeats the first words stays.
     for words in ["Mine", "how do I mend a sail"] {
         let mut world = answered(true);
-        world.tell(&rename(words)).unwrap();
+        world.submit(&rename(words)).unwrap();
         let before = world.state.control.totals.total_tokens;
-        world.tell(&titled(Some("Sails"))).unwrap();
+        world.submit(&titled(Some("Sails"))).unwrap();
         assert_eq!(title(&world), words);
         assert!(world.state.control.totals.total_tokens > before);
         assert!(!is_asked(&world));
@@ -109,10 +109,10 @@ fn what_a_person_calls_a_session_stays() {
 #[test]
 fn a_title_that_cannot_be_had_leaves_the_first_words() {
     let mut world = answered(true);
-    world.tell(&titled(None)).unwrap();
+    world.submit(&titled(None)).unwrap();
     assert_eq!(title(&world), "how do I mend a sail");
     assert!(!is_asked(&world));
-    world.tell(&say("more")).unwrap();
+    world.submit(&say("more")).unwrap();
     world.answer("yes", vec![]);
     assert!(!is_asked(&world), "nobody pays for it with every answer");
 }
@@ -121,7 +121,7 @@ fn a_title_that_cannot_be_had_leaves_the_first_words() {
 fn a_turn_that_fails_has_no_title_made_and_a_later_answer_has() {
     let mut world = World::new();
     world.rules.has_titles_made = true;
-    world.tell(&say("hello")).unwrap();
+    world.submit(&say("hello")).unwrap();
     let request = world.state.control.turn.as_ref().unwrap().request();
     let failure = Failure {
         code: crate::domain::Code::ProviderUnavailable,
@@ -130,10 +130,10 @@ fn a_turn_that_fails_has_no_title_made_and_a_later_answer_has() {
         spent: Vec::new(),
     };
     world
-        .tell(&Command::ModelFailed { request, failure })
+        .submit(&Command::ModelFailed { request, failure })
         .unwrap();
     assert!(!is_asked(&world));
-    world.tell(&Command::Retry).unwrap();
+    world.submit(&Command::Retry).unwrap();
     world.answer("hi", vec![]);
     assert!(is_asked(&world));
 }

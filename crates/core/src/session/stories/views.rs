@@ -26,7 +26,7 @@ fn asks(view: &str, request: &str, tool: &str, n: u64) -> Command {
 /// A world whose first turn has ended.
 fn quiet() -> World {
     let mut world = World::new();
-    world.tell(&say("draw")).unwrap();
+    world.submit(&say("draw")).unwrap();
     world.answer("here", vec![]);
     world
 }
@@ -48,12 +48,12 @@ fn check_replay(world: &World) {
 fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
     let mut world = quiet();
     let entries = world.state.entries.clone();
-    world.tell(&asks("v", "r1", "refresh", 1)).unwrap();
+    world.submit(&asks("v", "r1", "refresh", 1)).unwrap();
     let call = view_calls(&world)[0].clone();
     assert_eq!(world.asked(), [(call.clone(), 1, 1)]);
     assert_eq!(world.state.control.activity(), Activity::Waiting(1));
     assert!(world.state.control.is_unfinished());
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     assert_eq!(world.started(), std::slice::from_ref(&call));
     assert_eq!(world.state.control.activity(), Activity::Running);
     world.finish(&call);
@@ -63,10 +63,10 @@ fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
     assert!(world.state.control.turn.is_none());
     // The request and the decision are repeated because their answers were lost.
     let version = world.state.control.version;
-    world.tell(&asks("v", "r1", "refresh", 1)).unwrap();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&asks("v", "r1", "refresh", 1)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     assert_eq!(world.state.control.version, version);
-    world.tell(&say("and now?")).unwrap();
+    world.submit(&say("and now?")).unwrap();
     world.answer("fine", vec![]);
     world.check_folds();
     check_replay(&world);
@@ -75,10 +75,10 @@ fn a_view_asks_while_nothing_runs_and_the_model_is_not_asked() {
 #[test]
 fn a_view_asks_while_the_model_answers_and_while_its_calls_wait() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
-    world.tell(&asks("v", "r1", "a", 1)).unwrap();
+    world.submit(&say("go")).unwrap();
+    world.submit(&asks("v", "r1", "a", 1)).unwrap();
     let first = view_calls(&world)[0].clone();
-    world.tell(&approve(&first)).unwrap();
+    world.submit(&approve(&first)).unwrap();
     let turn = world.state.control.turn.as_ref().unwrap();
     assert_eq!(
         (turn.phase, turn.iteration.0),
@@ -86,18 +86,18 @@ fn a_view_asks_while_the_model_answers_and_while_its_calls_wait() {
         "the request goes on"
     );
     answer_calls(&mut world, &["b", "c"]);
-    world.tell(&asks("v", "r2", "d", 1)).unwrap();
+    world.submit(&asks("v", "r2", "d", 1)).unwrap();
     let second = view_calls(&world)[1].clone();
     let of_turn = world.queue();
     assert_eq!(
         world.asked()[1..],
         [(of_turn[0].clone(), 1, 2), (second.clone(), 1, 1)]
     );
-    world.tell(&approve(&second)).unwrap();
+    world.submit(&approve(&second)).unwrap();
     assert_eq!(world.started(), [first.clone(), second.clone()], "alone");
     // The turn is stopped, and the view's call goes on.
     world
-        .tell(&Command::Stop {
+        .submit(&Command::Stop {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
@@ -119,7 +119,7 @@ fn a_view_asks_while_the_model_answers_and_while_its_calls_wait() {
         );
     }
     world
-        .tell(&Command::StopCall {
+        .submit(&Command::StopCall {
             call: second.clone(),
         })
         .unwrap();
@@ -138,23 +138,23 @@ fn rules_decide_what_views_ask_for_and_a_refusal_is_not_asked_about_twice() {
         rule("reads", "read_*", PolicyEffect::Allow),
         rule("never", "deny_*", PolicyEffect::Deny),
     ]);
-    world.tell(&asks("v", "r1", "read_a", 1)).unwrap();
+    world.submit(&asks("v", "r1", "read_a", 1)).unwrap();
     assert_eq!(world.started(), view_calls(&world));
-    world.tell(&asks("v", "r2", "deny_a", 1)).unwrap();
+    world.submit(&asks("v", "r2", "deny_a", 1)).unwrap();
     assert!(world.asked().is_empty());
-    let refused = world.tell(&asks("v", "r3", "deny_a", 1)).unwrap_err();
+    let refused = world.submit(&asks("v", "r3", "deny_a", 1)).unwrap_err();
     assert_eq!(refused.code, Code::NotAllowed);
 
-    world.tell(&asks("v", "r4", "run", 1)).unwrap();
+    world.submit(&asks("v", "r4", "run", 1)).unwrap();
     let call = view_calls(&world).pop().unwrap();
-    world.tell(&reject(&call, None)).unwrap();
-    let refused = world.tell(&asks("v", "r5", "run", 1)).unwrap_err();
+    world.submit(&reject(&call, None)).unwrap();
+    let refused = world.submit(&asks("v", "r5", "run", 1)).unwrap_err();
     assert_eq!(refused.code, Code::NotAllowed);
     // A call with other arguments is another call, and a new showing of the view may ask again.
-    world.tell(&asks("v", "r6", "run", 2)).unwrap();
-    world.tell(&asks("w", "r7", "run", 1)).unwrap();
+    world.submit(&asks("v", "r6", "run", 2)).unwrap();
+    world.submit(&asks("w", "r7", "run", 1)).unwrap();
     // A refusal to a view does not affect the model's calls.
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     world.answer("I will", vec![proposal("run", json!({ "n": 1 }))]);
     assert_eq!(world.asked().last().unwrap().0, world.queue()[0]);
     world.check_folds();
@@ -166,22 +166,22 @@ fn a_view_has_few_calls_at_a_time_and_takes_what_waits_along_when_it_closes() {
     let mut world = quiet();
     for n in 0..4 {
         let asked = asks("v", &format!("r{n}"), "run", n);
-        world.tell(&asked).unwrap();
+        world.submit(&asked).unwrap();
     }
-    let refused = world.tell(&asks("v", "r5", "run", 5)).unwrap_err();
+    let refused = world.submit(&asks("v", "r5", "run", 5)).unwrap_err();
     assert_eq!(refused.code, Code::TooManyRequests);
-    world.tell(&asks("w", "s1", "run", 1)).unwrap();
+    world.submit(&asks("w", "s1", "run", 1)).unwrap();
     let calls = view_calls(&world);
     world
-        .tell(&Command::CloseView {
+        .submit(&Command::CloseView {
             view: "v".into(),
             request: Some("r3".into()),
         })
         .unwrap();
     assert_eq!(world.state.control.views.open().count(), 4);
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world
-        .tell(&Command::CloseView {
+        .submit(&Command::CloseView {
             view: "v".into(),
             request: None,
         })
@@ -193,7 +193,7 @@ fn a_view_has_few_calls_at_a_time_and_takes_what_waits_along_when_it_closes() {
         [calls[0].clone(), calls[4].clone()],
         "what runs stays"
     );
-    let late = world.tell(&approve(&calls[1])).unwrap_err();
+    let late = world.submit(&approve(&calls[1])).unwrap_err();
     assert_eq!(late.code, Code::AlreadyDecided);
     world.check_folds();
     check_replay(&world);
@@ -201,34 +201,34 @@ fn a_view_has_few_calls_at_a_time_and_takes_what_waits_along_when_it_closes() {
     let mut world = quiet();
     for n in 0..60 {
         let asked = asks("v", &format!("r{n}"), "run", n);
-        world.tell(&asked).unwrap();
+        world.submit(&asked).unwrap();
         let call = view_calls(&world).pop().unwrap();
-        world.tell(&reject(&call, None)).unwrap();
+        world.submit(&reject(&call, None)).unwrap();
     }
-    let refused = world.tell(&asks("v", "r60", "run", 60)).unwrap_err();
+    let refused = world.submit(&asks("v", "r60", "run", 60)).unwrap_err();
     assert_eq!(refused.code, Code::TooManyRequests);
     world.now += 61_000;
-    world.tell(&asks("v", "r60", "run", 60)).unwrap();
+    world.submit(&asks("v", "r60", "run", 60)).unwrap();
 }
 
 #[test]
 fn after_a_crash_what_waits_waits_and_what_ran_is_unknown() {
     let mut world = quiet();
-    world.tell(&asks("v", "r1", "run", 1)).unwrap();
-    world.tell(&asks("v", "r2", "run", 2)).unwrap();
+    world.submit(&asks("v", "r1", "run", 1)).unwrap();
+    world.submit(&asks("v", "r2", "run", 2)).unwrap();
     let calls = view_calls(&world);
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.crash();
     let is_unknown = |event: &Event| {
         matches!(event, Event::Ended { call, outcome: Outcome::Unknown { .. }, .. }
             if *call == calls[0])
     };
     assert!(world.events().any(is_unknown));
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(world.started(), calls);
     world.finish(&calls[1]);
     world
-        .tell(&Command::ResolveUnknown {
+        .submit(&Command::ResolveUnknown {
             call: calls[0].clone(),
             happened: true,
             by: World::person(),
@@ -245,9 +245,9 @@ fn after_a_crash_what_waits_waits_and_what_ran_is_unknown() {
 #[test]
 fn a_fork_takes_no_open_call_of_a_view_along() {
     let mut world = quiet();
-    world.tell(&asks("v", "r1", "run", 1)).unwrap();
+    world.submit(&asks("v", "r1", "run", 1)).unwrap();
     let call = view_calls(&world)[0].clone();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     let seq = world.state.control.seq;
     let fork = world.forked(seq);
     assert!(!fork.state.control.is_unfinished());

@@ -9,7 +9,7 @@ use std::time::Instant;
 use tokio::sync::mpsc;
 
 pub use self::mask::HostMask;
-use super::dial::{Refused, Target};
+use super::dial::{DialRefusal, Target};
 use super::traffic::Traffic;
 use super::{Refusals, now};
 use sepal_telemetry::instruments;
@@ -55,25 +55,25 @@ impl Journal {
 
     /// Reports a refused or failed connection. A program can try any number of times, so only the first
     /// refusal per host goes to the gateway's log at the level INFO; all are counted.
-    pub(super) fn refused(&self, target: &Target, why: &Refused, refusals: &Refusals) {
+    pub(super) fn refused(&self, target: &Target, why: &DialRefusal, refusals: &Refusals) {
         let (target, is_masked) = self.mask.shown(target);
         let Target { host, port } = &target;
         let is_rule = match why {
-            Refused::Unlisted
-            | Refused::Unshown
-            | Refused::NotTls
-            | Refused::Nameless
-            | Refused::OtherName(_)
-            | Refused::Address
-            | Refused::Name
-            | Refused::Private => true,
-            Refused::Unknown(_) | Refused::Unreachable(_) | Refused::TooSlow => false,
+            DialRefusal::Unlisted
+            | DialRefusal::Unshown
+            | DialRefusal::NotTls
+            | DialRefusal::Nameless
+            | DialRefusal::OtherName(_)
+            | DialRefusal::Address
+            | DialRefusal::Name
+            | DialRefusal::Private => true,
+            DialRefusal::Unknown(_) | DialRefusal::Unreachable(_) | DialRefusal::TooSlow => false,
         };
         let outcome = if is_rule { "refused" } else { "failed" };
         instruments().egress_ended(outcome, (0, 0));
         // A name with a secret in it must not be allowed, and a host that was allowed meanwhile is no news.
         let entry = why.entry(&target).filter(|_| !is_masked);
-        let is_news = is_rule && !matches!(why, Refused::Unshown);
+        let is_news = is_rule && !matches!(why, DialRefusal::Unshown);
         let is_first = is_news && refusals.note((&target, entry), why, now());
         if is_first {
             tracing::info!(

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-use super::traffic::{Counted, Traffic};
+use super::traffic::{CountedStream, Traffic};
 use super::{Egress, IDLE_LIMIT, Proxy, Reach};
 use crate::Guard;
 use sepal_core::domain::AllowedHosts;
@@ -167,7 +167,7 @@ async fn what_is_not_allowed_or_no_request_is_answered_and_reaches_nothing() {
 async fn a_connection_that_says_nothing_is_idle_and_one_that_talks_is_not() {
     let traffic = Traffic::default();
     let (mut host, stream) = duplex(8);
-    let mut counted = Counted {
+    let mut counted = CountedStream {
         stream,
         traffic: traffic.clone(),
     };

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use crate::{Bounds, Ended, disk::DiskWatch};
+use crate::{Bounds, ProgramEnd, disk::DiskWatch};
 
 /// The interval of measurements.
 const TICK: Duration = Duration::from_millis(100);
@@ -27,20 +27,20 @@ pub(in crate::bubblewrap) async fn watch(
     init: i32,
     bounds: Bounds,
     disk: Option<DiskWatch>,
-) -> Ended {
+) -> ProgramEnd {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut throttle = Throttle::new(bounds.cpu_millis);
     let mut before = Instant::now();
-    let mut stopped = Stopped::default();
+    let mut stopped = StoppedProcesses::default();
     loop {
         ticks.tick().await;
         let tree = Tree::below(init);
         if tree.tasks > u64::from(bounds.processes) {
-            return Ended::OverProcesses(bounds.processes);
+            return ProgramEnd::OverProcesses(bounds.processes);
         }
         if tree.resident > bounds.memory_bytes && tree.proportional() > bounds.memory_bytes {
-            return Ended::OverMemory(bounds.memory_bytes);
+            return ProgramEnd::OverMemory(bounds.memory_bytes);
         }
         let now = Instant::now();
         let is_throttled = throttle.tick(tree.processor_time, now - before);
@@ -57,7 +57,7 @@ pub(in crate::bubblewrap) async fn watch(
 /// Stops the processes below `init` while the disk is nearly full, if a control group enforces all other
 /// limits.
 pub(in crate::bubblewrap) async fn stand_still(init: i32, mut disk: DiskWatch) -> Infallible {
-    let mut stopped = Stopped::default();
+    let mut stopped = StoppedProcesses::default();
     loop {
         disk.until_pressed(true).await;
         while disk.is_pressed() {
@@ -74,9 +74,9 @@ pub(in crate::bubblewrap) async fn stand_still(init: i32, mut disk: DiskWatch) -
 /// The processes that we stopped. They are resumed from this list: a measurement may miss a process that is
 /// being reparented, and a stopped process that is missed once would never be resumed.
 #[derive(Debug, Default)]
-struct Stopped(BTreeSet<Process>);
+struct StoppedProcesses(BTreeSet<Process>);
 
-impl Stopped {
+impl StoppedProcesses {
     fn add(&mut self, tree: &Tree) {
         self.0.extend(tree.stop());
     }

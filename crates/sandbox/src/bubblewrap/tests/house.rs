@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
 use super::super::{Bubblewrap, Settings};
-use crate::{Access, Bounds, DiskMonitor, Ended, Launch, Packages, Program, Running, Runtime};
+use crate::{Access, Bounds, DiskMonitor, Launch, Packages, Program, ProgramEnd, Running, Runtime};
 use sepal_core::domain::SandboxId;
 
 /// Long enough for a busy machine; only failing tests wait for it.
@@ -63,11 +63,11 @@ impl House {
     }
 
     /// Runs a script to its end, and returns its output and how it ended.
-    pub(super) async fn run(&self, script: &str) -> (String, Ended) {
+    pub(super) async fn run(&self, script: &str) -> (String, ProgramEnd) {
         self.run_launch(bash(1, script)).await
     }
 
-    pub(super) async fn run_launch(&self, launch: Launch) -> (String, Ended) {
+    pub(super) async fn run_launch(&self, launch: Launch) -> (String, ProgramEnd) {
         let mut running = self.start(launch).await;
         let mut said = String::new();
         in_time(running.stdout.read_to_string(&mut said))

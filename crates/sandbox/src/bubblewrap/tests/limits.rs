@@ -6,7 +6,7 @@ use rustix::process::geteuid;
 use tokio::io::AsyncReadExt as _;
 
 use super::house::{House, bash, command, in_time};
-use crate::{Access, Bounds, Ended, Launch, Packages, Runtime};
+use crate::{Access, Bounds, Launch, Packages, ProgramEnd, Runtime};
 use sepal_core::domain::Enforcement;
 
 fn with(bounds: Bounds, launch: Launch) -> Launch {
@@ -33,10 +33,10 @@ async fn too_much_memory_ends_the_sandbox_and_the_next_one_works() {
         };
         let hungry = with(bounds, command(1, &["tail", "/dev/zero"]));
         let (said, ended) = house.run_launch(hungry).await;
-        assert_eq!(ended, Ended::OverMemory(64 << 20), "{said}");
+        assert_eq!(ended, ProgramEnd::OverMemory(64 << 20), "{said}");
         assert_eq!(
             house.run("echo again").await,
-            ("again\n".to_owned(), Ended::Exited(0))
+            ("again\n".to_owned(), ProgramEnd::Exited(0))
         );
     }
 }
@@ -55,7 +55,7 @@ async fn memory_counts_for_all_processes_together() {
                       done
                       wait -n; kill -9 $$";
         let (said, ended) = house.run_launch(with(bounds, bash(1, script))).await;
-        assert_eq!(ended, Ended::OverMemory(100 << 20), "{said}");
+        assert_eq!(ended, ProgramEnd::OverMemory(100 << 20), "{said}");
     }
 }
 
@@ -73,7 +73,7 @@ async fn processes_are_bounded() {
         let (said, ended) = house.run_launch(launch).await;
         let is_refused = said.parse::<u32>().is_ok_and(|count| count <= 40);
         assert!(
-            is_refused || ended == Ended::OverProcesses(40),
+            is_refused || ended == ProgramEnd::OverProcesses(40),
             "{said} {ended}"
         );
         assert_eq!(house.run("echo again").await.0, "again\n");
@@ -92,7 +92,10 @@ async fn a_fork_bomb_is_held_and_can_be_ended() {
         let bomb = "bomb() { bomb | bomb & }; bomb; sleep 1000";
         let (_, ended) = house.run_launch(with(bounds, bash(1, bomb))).await;
         assert!(
-            matches!(ended, Ended::OverTime(2) | Ended::OverProcesses(40)),
+            matches!(
+                ended,
+                ProgramEnd::OverTime(2) | ProgramEnd::OverProcesses(40)
+            ),
             "{ended}"
         );
         assert_eq!(house.run("echo again").await.0, "again\n");
@@ -121,10 +124,10 @@ async fn a_full_workspace_ends_the_sandbox_and_can_be_cleaned_by_the_next() {
     };
     let fill = "for i in 1 2 3; do head -c 4M /dev/zero > $i; done; sleep 1000";
     let (said, ended) = house.run_launch(with(bounds, bash(1, fill))).await;
-    assert_eq!(ended, Ended::OverWorkspace(8 << 20), "{said}");
+    assert_eq!(ended, ProgramEnd::OverWorkspace(8 << 20), "{said}");
     let clean = "ls | wc -l; rm *; ls | wc -l";
     let (said, ended) = house.run_launch(with(bounds, bash(1, clean))).await;
-    assert_eq!((said.as_str(), ended), ("3\n0\n", Ended::Exited(0)));
+    assert_eq!((said.as_str(), ended), ("3\n0\n", ProgramEnd::Exited(0)));
 }
 
 /// Returns a script that opens inotify instances up to `most` or the kernel's limit, and prints their number.
@@ -159,7 +162,7 @@ async fn what_the_kernel_counts_for_each_user_is_counted_for_each_sandbox() {
         .run_launch(command(2, &["perl", "-e", &watch_files(1)]))
         .await;
     if geteuid().is_root() {
-        assert_eq!(other, ("1\n".to_owned(), Ended::Exited(0)));
+        assert_eq!(other, ("1\n".to_owned(), ProgramEnd::Exited(0)));
     }
     greedy.life.kill().await;
 }
@@ -174,7 +177,7 @@ async fn a_sandbox_has_the_user_whom_its_workspace_belongs_to() {
         let (said, ended) = house.run(script).await;
         assert_eq!(
             (said.as_str(), ended),
-            ("65534\n65534\n65534\nwritable\n", Ended::Exited(0))
+            ("65534\n65534\n65534\nwritable\n", ProgramEnd::Exited(0))
         );
     }
     let made = house.workspace(1).join("made").metadata().unwrap().uid();
@@ -200,7 +203,7 @@ async fn installed_packages_are_read_and_run_in_sandboxes_of_others() {
         packages: Packages::Installing,
         ..bash(7, install)
     };
-    assert_eq!(house.run_launch(installing).await.1, Ended::Exited(0));
+    assert_eq!(house.run_launch(installing).await.1, ProgramEnd::Exited(0));
     let using = |workspace| Launch {
         packages: Packages::Installed(bash(7, "").sandbox),
         workspace,

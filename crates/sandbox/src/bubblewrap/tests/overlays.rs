@@ -3,7 +3,9 @@
 use std::fs;
 
 use super::house::{House, bash, in_time};
-use crate::{Access, Bounds, Copied, CopyOrder, CopyWatch, CopyWay, Ended, Error, Launch, Runtime};
+use crate::{
+    Access, Bounds, CopyOrder, CopyResult, CopyWatch, CopyWay, Error, Launch, ProgramEnd, Runtime,
+};
 use sepal_core::domain::SandboxId;
 
 const MB: u64 = 1 << 20;
@@ -12,7 +14,7 @@ const MB: u64 = 1 << 20;
 /// does not support overlays: then it is a whole copy, which has the same names.
 async fn copied(house: &House, script: &str) -> bool {
     let (said, ended) = house.run(script).await;
-    assert_eq!(ended, Ended::Exited(0), "{said}");
+    assert_eq!(ended, ProgramEnd::Exited(0), "{said}");
     let order = CopyOrder {
         from: SandboxId::from_bits(1),
         to: SandboxId::from_bits(2),
@@ -21,14 +23,14 @@ async fn copied(house: &House, script: &str) -> bool {
         watch: CopyWatch::default(),
     };
     let copied = in_time(house.runtime.copy_workspace(order)).await.unwrap();
-    let is_whole = matches!(copied, Copied::Whole(_));
-    assert!(is_whole || copied == Copied::OnWrite);
+    let is_whole = matches!(copied, CopyResult::Whole(_));
+    assert!(is_whole || copied == CopyResult::OnWrite);
     let names = "find . | sort";
     assert_eq!(in_copy(house, names).await, house.run(names).await);
     !is_whole
 }
 
-async fn in_copy(house: &House, script: &str) -> (String, Ended) {
+async fn in_copy(house: &House, script: &str) -> (String, ProgramEnd) {
     house.run_launch(bash(2, script)).await
 }
 
@@ -141,7 +143,7 @@ async fn what_a_copy_on_write_takes_is_bounded() {
     launch.bounds.workspace_bytes = 4 * MB;
     let running = house.start(launch).await;
     let ended = in_time(running.life.ended()).await;
-    assert_eq!(ended, Ended::OverWorkspace(4 * MB));
+    assert_eq!(ended, ProgramEnd::OverWorkspace(4 * MB));
     let (said, _) = house.run("ls").await;
     assert_eq!(said, "file\n");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::house::{House, bash, command};
-use crate::{Ended, Error, Launch, Program, Runtime};
+use crate::{Error, Launch, Program, ProgramEnd, Runtime};
 
 #[tokio::test]
 async fn the_system_cannot_be_changed() {
@@ -123,5 +123,5 @@ async fn what_cannot_be_started_is_said_with_the_remedy() {
     }
     let (said, ended) = house.run_launch(command(1, &["/no/such/program"])).await;
     assert!(said.contains("/no/such/program"), "{said}");
-    assert!(matches!(ended, Ended::Exited(1..)), "{ended}");
+    assert!(matches!(ended, ProgramEnd::Exited(1..)), "{ended}");
 }

@@ -57,12 +57,12 @@ pub(super) struct Plan<'p> {
     /// The OCI runtime, if it is not the engine's default.
     pub(super) runtime: Option<&'p str>,
     /// The details of a third-party image whose program one of ours wraps.
-    pub(super) wrapped: Option<&'p Wrapped>,
+    pub(super) wrapped: Option<&'p WrappedImage>,
 }
 
 /// A third-party image whose program one of ours wraps.
 #[derive(Debug)]
-pub(super) struct Wrapped {
+pub(super) struct WrappedImage {
     /// The sandbox id whose volume holds our programs.
     pub(super) programs: SandboxId,
     /// The command that the image runs by default.
@@ -168,7 +168,7 @@ impl Plan<'_> {
             }
             Program::Command(words) => line.extend_from_slice(words),
             Program::Image { image, arguments } => {
-                let Some(Wrapped { own, .. }) = self.wrapped else {
+                let Some(WrappedImage { own, .. }) = self.wrapped else {
                     return (image, None, arguments.clone());
                 };
                 line.extend_from_slice(&own.entrypoint);

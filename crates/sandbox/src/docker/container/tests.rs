@@ -32,7 +32,7 @@ fn body(launch: &Launch) -> ContainerCreateBody {
     wrapped(launch, None)
 }
 
-fn wrapped(launch: &Launch, wrapped: Option<&Wrapped>) -> ContainerCreateBody {
+fn wrapped(launch: &Launch, wrapped: Option<&WrappedImage>) -> ContainerCreateBody {
     let gateway = GatewayId::from("first");
     let plan = Plan {
         launch,
@@ -99,7 +99,7 @@ fn an_image_keeps_its_entry_point_and_gets_the_same_walls() {
 
 #[test]
 fn the_program_of_an_image_that_may_reach_hosts_runs_in_our_tunnel() {
-    let told = Wrapped {
+    let told = WrappedImage {
         programs: SandboxId::from_bits(9),
         own: OwnCommand {
             entrypoint: vec!["/serve".to_owned(), "--stdio".to_owned()],

@@ -55,7 +55,7 @@ pub(super) struct Engine {
 
 /// A container in a list.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedContainer {
     pub(super) id: String,
     pub(super) name: String,
     /// The gateway that created the container; empty if it has no label.
@@ -73,7 +73,7 @@ pub(super) struct Holder {
 
 /// The end of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum ContainerEnd {
     /// It exited with that code.
     Exited { code: i32, was_out_of_memory: bool },
     /// Somebody removed it.
@@ -126,29 +126,32 @@ impl Engine {
     }
 
     /// Sends a request, with retries after errors of the connection or of the engine (status 500 and above).
-    pub(super) async fn ask<T, Asking>(&self, asking: impl Fn() -> Asking) -> Result<T, Asked>
+    pub(super) async fn ask<T, Asking>(
+        &self,
+        asking: impl Fn() -> Asking,
+    ) -> Result<T, RequestError>
     where
         Asking: Future<Output = Result<T, ApiError>>,
     {
-        let _place = self.place().await.map_err(Asked::Busy)?;
+        let _place = self.place().await.map_err(RequestError::Busy)?;
         let mut pause = FIRST_PAUSE;
         for _ in 0..RETRIES {
             match asking().await {
                 Err(error) if status(&error).is_none_or(|code| code >= 500) => {
                     tracing::debug!(%error, "The engine is asked again");
                 }
-                answer => return answer.map_err(Asked::Answer),
+                answer => return answer.map_err(RequestError::Answer),
             }
             sleep(pause).await;
             pause *= 2;
         }
-        asking().await.map_err(Asked::Answer)
+        asking().await.map_err(RequestError::Answer)
     }
 
-    pub(super) fn told(&self, asked: Asked, what: &'static str) -> Problem {
+    pub(super) fn told(&self, asked: RequestError, what: &'static str) -> Problem {
         match asked {
-            Asked::Busy(problem) => problem,
-            Asked::Answer(error) => self.problem(&error, what),
+            RequestError::Busy(problem) => problem,
+            RequestError::Answer(error) => self.problem(&error, what),
         }
     }
 
@@ -293,14 +296,14 @@ impl Engine {
     }
 
     /// Returns how a container ended, if it has.
-    pub(super) async fn gone(&self, id: &str) -> Result<Gone, Problem> {
+    pub(super) async fn gone(&self, id: &str) -> Result<ContainerEnd, Problem> {
         let Some(state) = self.state(id).await? else {
-            return Ok(Gone::Removed);
+            return Ok(ContainerEnd::Removed);
         };
         if state.running == Some(true) {
-            return Ok(Gone::Not);
+            return Ok(ContainerEnd::Not);
         }
-        Ok(Gone::Exited {
+        Ok(ContainerEnd::Exited {
             code: state
                 .exit_code
                 .and_then(|code| i32::try_from(code).ok())
@@ -310,7 +313,7 @@ impl Engine {
     }
 
     /// Returns all containers with that label, running or not.
-    pub(super) async fn containers(&self, label: &str) -> Result<Vec<Listed>, Problem> {
+    pub(super) async fn containers(&self, label: &str) -> Result<Vec<ListedContainer>, Problem> {
         let options = ListContainersOptionsBuilder::default()
             .all(true)
             .filters(&labelled(label))
@@ -321,7 +324,7 @@ impl Engine {
             .map_err(|asked| self.told(asked, "list containers"))?;
         let names = listed.into_iter().filter_map(|found| {
             let name = found.names?.into_iter().next()?;
-            Some(Listed {
+            Some(ListedContainer {
                 id: found.id?,
                 name: name.trim_start_matches('/').to_owned(),
                 gateway: gateway_of(found.labels),
@@ -332,12 +335,12 @@ impl Engine {
 }
 
 /// The reason that a request has no usable answer.
-pub(super) enum Asked {
+pub(super) enum RequestError {
     Busy(Problem),
     Answer(ApiError),
 }
 
-impl Asked {
+impl RequestError {
     pub(super) fn is(&self, code: u16) -> bool {
         matches!(self, Self::Answer(error) if status(error) == Some(code))
     }

@@ -5,7 +5,7 @@ use super::problem::Problem;
 
 /// The wanted state of a container's processes: paused or running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::docker) enum Paused {
+pub(in crate::docker) enum PauseState {
     Yes,
     No,
 }
@@ -16,11 +16,11 @@ impl Engine {
     pub(in crate::docker) async fn set_paused(
         &self,
         id: &str,
-        paused: Paused,
+        paused: PauseState,
     ) -> Result<(), Problem> {
         let set = async || match paused {
-            Paused::Yes => self.client.pause_container(id).await,
-            Paused::No => self.client.unpause_container(id).await,
+            PauseState::Yes => self.client.pause_container(id).await,
+            PauseState::No => self.client.unpause_container(id).await,
         };
         match self.ask(set).await {
             Ok(()) => Ok(()),

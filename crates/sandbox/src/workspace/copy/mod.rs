@@ -32,7 +32,7 @@ use rustix::{
 };
 
 use super::{FOLDER, MAX_DEPTH, Size, enter, entry_bytes, is_self_or_parent, measure};
-use crate::runtime::copying::{Copied, CopyWatch};
+use crate::runtime::copying::{CopyResult, CopyWatch};
 use sepal_jobs::Pool;
 
 /// Limits the copies that are made at the same time, by any method; others wait.
@@ -53,24 +53,28 @@ const WRITE: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC);
 
 /// Copies the content of one folder of this machine into another, which exists and is empty. The caller has
-/// to remove the target unless the result is [`Copied::Whole`].
+/// to remove the target unless the result is [`CopyResult::Whole`].
 pub(crate) async fn copy(
     (from, to): (std::path::PathBuf, std::path::PathBuf),
     limit: u64,
     watch: CopyWatch,
-) -> io::Result<Copied> {
+) -> io::Result<CopyResult> {
     let copying = COPIES.run(move || copy_tree((&from, &to), limit, &watch));
     Ok(copying.await.map_err(io::Error::other)??)
 }
 
-fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Result<Copied, Errno> {
+fn copy_tree(
+    (from, to): (&Path, &Path),
+    limit: u64,
+    watch: &CopyWatch,
+) -> Result<CopyResult, Errno> {
     let root = match open(from, FOLDER, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Copied::Missing),
+        Err(Errno::NOENT) => return Ok(CopyResult::Missing),
         opened => opened?,
     };
     match measure(from, limit)? {
         Size::Bytes(bytes) if bytes <= limit => {}
-        Size::Bytes(_) | Size::Uncountable => return Ok(Copied::TooLarge),
+        Size::Bytes(_) | Size::Uncountable => return Ok(CopyResult::TooLarge),
     }
     let to = open(to, FOLDER, Mode::empty())?;
     let copying = Copying {
@@ -80,9 +84,9 @@ fn copy_tree((from, to): (&Path, &Path), limit: u64, watch: &CopyWatch) -> Resul
         may_share: Cell::new(true),
     };
     if copying.run(root, to)? {
-        return Ok(Copied::Whole(watch.bytes()));
+        return Ok(CopyResult::Whole(watch.bytes()));
     }
-    Ok(Copied::TooLarge)
+    Ok(CopyResult::TooLarge)
 }
 
 /// A folder whose entries are being copied.

@@ -27,7 +27,7 @@ fn pair() -> Pair {
     }
 }
 
-fn copied(pair: &Pair, limit: u64) -> Result<Copied, Errno> {
+fn copied(pair: &Pair, limit: u64) -> Result<CopyResult, Errno> {
     copy_tree((&pair.from, &pair.to), limit, &CopyWatch::default())
 }
 
@@ -62,7 +62,7 @@ fn files_links_modes_and_times_are_the_same_and_nothing_is_followed() {
     };
     futimens(File::open(from.join("run")).unwrap(), &times).unwrap();
 
-    assert!(matches!(copied(&pair, 1 << 20), Ok(Copied::Whole(bytes)) if bytes > 512 * 7));
+    assert!(matches!(copied(&pair, 1 << 20), Ok(CopyResult::Whole(bytes)) if bytes > 512 * 7));
     assert_eq!(fs::read(to.join("a/b/file")).unwrap(), b"hello");
     let about = |name: &str| fs::symlink_metadata(to.join(name)).unwrap();
     assert_eq!(about("run").permissions().mode() & 0o7777, 0o750);
@@ -92,7 +92,7 @@ fn a_hole_stays_a_hole() {
     let made = File::create(pair.from.join("sparse")).unwrap();
     made.set_len(64 << 20).unwrap();
     made.write_all_at(b"end", (64 << 20) - 3).unwrap();
-    assert!(matches!(copied(&pair, 1 << 20), Ok(Copied::Whole(_))));
+    assert!(matches!(copied(&pair, 1 << 20), Ok(CopyResult::Whole(_))));
     let copy = fs::metadata(pair.to.join("sparse")).unwrap();
     assert_eq!(copy.len(), 64 << 20);
     assert!(copy.blocks() * 512 < 1 << 20);
@@ -104,15 +104,15 @@ fn a_hole_stays_a_hole() {
 fn what_is_too_large_too_deep_or_not_there_is_told() {
     let pair = pair();
     fs::write(pair.from.join("big"), vec![1; 1 << 20]).unwrap();
-    assert_eq!(copied(&pair, 1 << 19), Ok(Copied::TooLarge));
+    assert_eq!(copied(&pair, 1 << 19), Ok(CopyResult::TooLarge));
     fs::remove_file(pair.from.join("big")).unwrap();
     let deep = (0..=MAX_DEPTH).fold(pair.from.clone(), |path, _| path.join("d"));
     fs::create_dir_all(deep).unwrap();
-    assert_eq!(copied(&pair, u64::MAX), Ok(Copied::TooLarge));
+    assert_eq!(copied(&pair, u64::MAX), Ok(CopyResult::TooLarge));
     let nothing = pair.from.with_file_name("nothing");
     let watch = CopyWatch::default();
     let missing = copy_tree((&nothing, &pair.to), 1, &watch);
-    assert_eq!(missing, Ok(Copied::Missing));
+    assert_eq!(missing, Ok(CopyResult::Missing));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn any_name_is_copied() {
     let folder = open(&pair.from, FOLDER, Mode::empty()).unwrap();
     let name = CString::new([0xff, b'\n', b' ']).unwrap();
     openat(&folder, &name, WRITE, Mode::RUSR).unwrap();
-    assert!(matches!(copied(&pair, 1 << 20), Ok(Copied::Whole(_))));
+    assert!(matches!(copied(&pair, 1 << 20), Ok(CopyResult::Whole(_))));
     let made = open(&pair.to, FOLDER, Mode::empty()).unwrap();
     assert!(statat(&made, &name, AtFlags::empty()).is_ok());
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::facts::BundleFacts;
 use super::super::filling;
-use super::{MOST, facts, look, manifest, pack, with};
+use super::{MOST, facts, inspect, manifest, pack, with};
 
 fn wanting() -> BundleFacts {
     let mut manifest = with(
@@ -84,7 +84,7 @@ fn values_are_asked_for_in_the_order_of_their_author() {
         ("manifest.json", text.as_bytes(), 0o644),
         ("server/index.js", b"1", 0o644),
     ];
-    let facts = look(&pack(&files), MOST).unwrap();
+    let facts = inspect(&pack(&files), MOST).unwrap();
     let keys: Vec<&str> = facts.values.iter().map(|it| it.key.as_str()).collect();
     assert_eq!(keys, ["z", "a", "m"]);
 }

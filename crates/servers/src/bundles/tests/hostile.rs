@@ -5,7 +5,7 @@ use std::io::{Cursor, Write as _};
 use serde_json::{Value, json};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use super::{MOST, bundle, facts, look, manifest, pack, patched, refused, with};
+use super::{MOST, bundle, facts, inspect, manifest, pack, patched, refused, with};
 
 #[test]
 fn archives_that_lead_elsewhere_are_refused_by_name() {
@@ -56,7 +56,7 @@ fn what_unpacks_to_too_much_is_refused() {
     let bomb = bundle(&manifest(), &[("zeros", &zeros, 0o644)]);
     assert!(bomb.len() < 100_000);
     refused(&bomb, "file", "100 times its size");
-    let problems = look(&bomb, 1 << 20).unwrap_err();
+    let problems = inspect(&bomb, 1 << 20).unwrap_err();
     assert!(problems[0].message.contains("1 MiB"), "{problems:?}");
 }
 
@@ -76,7 +76,7 @@ fn what_is_no_bundle_says_how_one_is_made() {
     let mut damaged = bundle(&manifest(), &[("big", &[7; 4_000], 0o644)]);
     let at = damaged.windows(3).position(|it| it == b"big").unwrap() + 5;
     damaged[at] ^= 0xff;
-    let problems = look(&damaged, MOST).unwrap_err();
+    let problems = inspect(&damaged, MOST).unwrap_err();
     assert!(
         problems[0].message.contains("cannot be unpacked"),
         "{problems:?}"
@@ -188,7 +188,7 @@ fn a_binary_has_to_be_for_this_machine() {
         match words {
             Some(words) => refused(&file, "manifest.server.entry_point", words),
             None => assert_eq!(
-                look(&file, MOST).unwrap().command,
+                inspect(&file, MOST).unwrap().command,
                 "/packages/bundle/server/tool"
             ),
         }
@@ -215,7 +215,7 @@ fn a_binary_has_to_be_for_this_machine() {
 fn a_signed_bundle_is_read_like_any_other() {
     let mut file = bundle(&manifest(), &[]);
     file.extend(b"MCPB_SIG_V1\x04\0\0\0PK\x05\x06MCPB_SIG_END");
-    assert_eq!(look(&file, MOST).unwrap().version, "1.2.3");
+    assert_eq!(inspect(&file, MOST).unwrap().version, "1.2.3");
 }
 
 #[test]
@@ -231,6 +231,6 @@ fn very_many_values_are_counted_and_looked_at_no_further() {
         .map(|n| format!("${{user_config.k{n}}}"))
         .collect();
     let many = with("/server/mcp_config/args", json!(args));
-    let problems = look(&bundle(&many, &[]), MOST).unwrap_err();
+    let problems = inspect(&bundle(&many, &[]), MOST).unwrap_err();
     assert_eq!(problems.len(), 20);
 }

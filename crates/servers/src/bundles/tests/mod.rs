@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use super::facts::BundleFacts;
-use super::look;
+use super::inspect;
 
 /// The limit of a bundle's unpacked size in these tests.
 const MOST: u64 = 64 << 20;
@@ -65,7 +65,7 @@ fn bundle(manifest: &Value, more: &[(&str, &[u8], u32)]) -> Vec<u8> {
 }
 
 fn facts(manifest: &Value) -> BundleFacts {
-    look(&bundle(manifest, &[]), MOST).unwrap()
+    inspect(&bundle(manifest, &[]), MOST).unwrap()
 }
 
 /// Replaces every `from` in a file by `to`, to make names that no packer writes.
@@ -85,7 +85,7 @@ fn patched(file: &[u8], from: &str, to: &str) -> Vec<u8> {
 
 #[track_caller]
 fn refused(file: &[u8], field: &str, words: &str) {
-    let problems = look(file, MOST).unwrap_err();
+    let problems = inspect(file, MOST).unwrap_err();
     let said = problems
         .iter()
         .any(|it| it.field == field && it.message.contains(words));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::super::facts::BundleFacts;
-use super::{MOST, look, pack, refused};
+use super::{MOST, inspect, pack, refused};
 
 const PROJECT: &str = r#"
 [project]
@@ -45,7 +45,7 @@ fn of_uv(args: &[&str]) -> Value {
 }
 
 fn facts(server: &Value, files: &[(&str, &str)]) -> BundleFacts {
-    look(&bundle(server, files), MOST).unwrap()
+    inspect(&bundle(server, files), MOST).unwrap()
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_project_is_started_without_uv_and_says_what_it_needs() {
     let mut server = of_uv(&run);
     server["mcp_config"]["env"] = json!({"PYTHONPATH": "${__dirname}/lib", "MODE": "a"});
     let mut manifest_less = server.clone();
-    let found = look(&bundle(&server, &whole), MOST).unwrap_err();
+    let found = inspect(&bundle(&server, &whole), MOST).unwrap_err();
     assert_eq!(found[0].field, "manifest.user_config", "{found:?}");
     manifest_less["mcp_config"]["args"] = json!(&run[..5]);
     let facts = facts(&manifest_less, &whole);

@@ -35,7 +35,7 @@ use sepal_mcp::config::{Expanded, as_image, package_of};
 use sepal_mcp::{self as mcp, Cleaner, Connection, Remote};
 use sepal_net::HostMask;
 use sepal_sandbox::host::SandboxHost;
-use sepal_sandbox::{self as sandbox, Ended, Launch, Life, Packages, Running};
+use sepal_sandbox::{self as sandbox, Launch, Life, Packages, ProgramEnd, Running};
 use sepal_store::{Records, Sealer};
 
 /// The time to wait for the reason why a sandbox ended after its stream has ended.
@@ -125,8 +125,11 @@ impl Opener {
         {
             // The program may have ended by itself; then its exit status is the better message.
             let ended = tokio::time::timeout(END_GRACE / 4, life.ended()).await;
-            if let Ok(ended @ (Ended::Exited(_) | Ended::Signalled(_) | Ended::OverMemory(_))) =
-                ended
+            if let Ok(
+                ended @ (ProgramEnd::Exited(_)
+                | ProgramEnd::Signalled(_)
+                | ProgramEnd::OverMemory(_)),
+            ) = ended
             {
                 let reason = ended.to_string();
                 let server = entry.name.clone();

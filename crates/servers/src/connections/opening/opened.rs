@@ -6,7 +6,7 @@ use super::END_GRACE;
 use super::ending::Ending;
 use super::stderr::Said;
 use sepal_mcp::{Cleaner, Connection};
-use sepal_sandbox::{Ended, ImageId, Life, Using};
+use sepal_sandbox::{ImageId, Life, ProgramEnd, Using};
 
 /// An open connection with its sandbox. Dropping it ends both.
 pub struct Opened {
@@ -44,15 +44,15 @@ impl Opened {
         life.as_ref().is_none_or(Life::is_unused)
     }
 
-    /// Waits briefly for the sandbox to end and returns the reason, [`Ended::Lost`] on a timeout; `None` for
+    /// Waits briefly for the sandbox to end and returns the reason, [`ProgramEnd::Lost`] on a timeout; `None` for
     /// a remote server.
-    pub async fn ended(&self) -> Option<Ended> {
+    pub async fn ended(&self) -> Option<ProgramEnd> {
         let ended = match &*self.life.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(life) => life.ended(),
             None => return None,
         };
         let ended = tokio::time::timeout(END_GRACE, ended).await;
-        Some(ended.unwrap_or(Ended::Lost))
+        Some(ended.unwrap_or(ProgramEnd::Lost))
     }
 
     /// The last lines of stderr.

@@ -47,14 +47,14 @@ const PAGE: usize = 200;
 const ABSENT_FOR_MS: &[u8] = b"86400000";
 
 /// A session and a version at which it had ended.
-type Ended = (SessionKey, u64);
+type EndedSession = (SessionKey, u64);
 
 pub(super) struct ActiveIndex {
     link: Link,
     /// The version of this gateway's last append for each session that the append left unfinished, until
     /// [`Self::read`] finds that another gateway ended the session. Never locked across an await.
     known: Mutex<HashMap<SessionKey, u64>>,
-    ended: mpsc::Sender<Ended>,
+    ended: mpsc::Sender<EndedSession>,
 }
 
 impl ActiveIndex {
@@ -183,7 +183,11 @@ impl ActiveIndex {
     }
 }
 
-async fn dismiss_all(link: Link, mut queue: mpsc::Receiver<Ended>, shutdown: CancellationToken) {
+async fn dismiss_all(
+    link: Link,
+    mut queue: mpsc::Receiver<EndedSession>,
+    shutdown: CancellationToken,
+) {
     let mut ended = Vec::with_capacity(BATCH);
     loop {
         tokio::select! {
@@ -202,7 +206,7 @@ async fn dismiss_all(link: Link, mut queue: mpsc::Receiver<Ended>, shutdown: Can
     }
 }
 
-async fn dismiss(link: &Link, ended: &[Ended]) -> Result<(), Error> {
+async fn dismiss(link: &Link, ended: &[EndedSession]) -> Result<(), Error> {
     let texts: Vec<String> = ended
         .iter()
         .flat_map(|(key, version)| [key.to_string(), version.to_string()])

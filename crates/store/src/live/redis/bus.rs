@@ -74,13 +74,13 @@ pub(crate) struct RedisBus {
     manager: ConnectionManager,
     inbox: Mutex<mpsc::Receiver<News>>,
     post: mpsc::Sender<News>,
-    lost: Arc<Lost>,
+    lost: Arc<LinkFlags>,
     changes: mpsc::UnboundedSender<Change>,
 }
 
 /// Flags set by the connection's own task.
 #[derive(Default)]
-struct Lost {
+struct LinkFlags {
     /// The connection broke and has not been confirmed since.
     is_down: AtomicBool,
     is_behind: AtomicBool,
@@ -95,7 +95,7 @@ impl RedisBus {
     ) -> Result<Self, Error> {
         let server = Server::parse(&settings.url)?;
         let (post, inbox) = mpsc::channel(INBOX);
-        let lost = Arc::new(Lost::default());
+        let lost = Arc::new(LinkFlags::default());
         let (told, pushed) = (Arc::clone(&lost), post.clone());
         let config = ConnectionManagerConfig::new()
             .set_number_of_retries(usize::MAX)
@@ -295,7 +295,7 @@ fn life_ms() -> u64 {
 }
 
 /// Puts a message into the inbox. Runs on the connection's own task, so it must not block.
-fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
+fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &LinkFlags) {
     if push.kind == PushKind::Disconnection {
         lost.is_down.store(true, Ordering::Release);
         return;
@@ -324,7 +324,7 @@ fn take(push: &PushInfo, post: &mpsc::Sender<News>, lost: &Lost) {
 }
 
 /// Reports that messages may have been lost.
-fn tell_reconnected(post: &mpsc::Sender<News>, lost: &Lost) {
+fn tell_reconnected(post: &mpsc::Sender<News>, lost: &LinkFlags) {
     if post.try_send(News::Reconnected).is_err() {
         lost.is_behind.store(true, Ordering::Release);
     }

@@ -25,7 +25,7 @@ pub(super) enum Change {
 }
 
 /// A session to follow, with the channel for the result.
-type Wanted = (SessionKey, oneshot::Sender<Result<(), Error>>);
+type FollowRequest = (SessionKey, oneshot::Sender<Result<(), Error>>);
 
 /// Subscribes and unsubscribes in the order of the changes, so that the last one wins.
 pub(super) struct Ears {
@@ -102,7 +102,7 @@ impl Ears {
 
     /// Subscribes to all sessions with one command, so that while Redis is unavailable each waits for only
     /// one time-out.
-    async fn follow(&mut self, wanted: Vec<Wanted>) {
+    async fn follow(&mut self, wanted: Vec<FollowRequest>) {
         let unheard = wanted.iter().map(|(key, _)| key);
         let unheard = unheard.filter(|key| !self.followed.contains(key));
         let channels: Vec<String> = unheard.map(|key| Keys::of(key).wake).collect();

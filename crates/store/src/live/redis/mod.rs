@@ -23,9 +23,10 @@ pub(crate) use self::bus::RedisBus;
 use self::entry::{Entry, FIRST_SEQ_PLACE, LAST_SEQ_PLACE, RawEntry, read_range};
 use self::keys::Keys;
 use self::link::{Address, Link};
-use super::packing::{self, Packed};
+use super::packing::{self, PackedSnapshot};
 use super::{
-    Appended, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record, Snapshot,
+    AppendOutcome, Head, LiveStore, MAX_BODY_BYTES, MAX_RECORDS_PER_READ, NewRecord, Record,
+    Snapshot,
 };
 use crate::{Access, Error};
 use sepal_core::domain::SessionKey;
@@ -146,12 +147,17 @@ impl RedisLive {
 
 #[async_trait]
 impl LiveStore for RedisLive {
-    async fn append(&self, key: &SessionKey, expected_version: u64, record: NewRecord) -> Appended {
+    async fn append(
+        &self,
+        key: &SessionKey,
+        expected_version: u64,
+        record: NewRecord,
+    ) -> AppendOutcome {
         if let Err(error) = check_size(&record.body) {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         let Some(version) = expected_version.checked_add(1) else {
-            return Appended::Conflict;
+            return AppendOutcome::Conflict;
         };
         let _timing = instruments().append("redis");
         let answer = self.try_append(key, version, &record).await;
@@ -160,18 +166,18 @@ impl LiveStore for RedisLive {
             Ok(false) | Err(_) => self.index.forget(key),
         }
         match answer {
-            Ok(true) => Appended::Ok,
-            Ok(false) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(true) => AppendOutcome::Ok,
+            Ok(false) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 
-    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> Appended {
+    async fn create(&self, key: &SessionKey, records: Vec<NewRecord>) -> AppendOutcome {
         let sizes = records
             .iter()
             .try_for_each(|record| check_size(&record.body));
         if let Err(error) = sizes {
-            return Appended::Unknown(error);
+            return AppendOutcome::Unknown(error);
         }
         let seqs: Vec<[String; 2]> = records
             .iter()
@@ -192,9 +198,9 @@ impl LiveStore for RedisLive {
             .run(&script::CREATE, &[&*keys.journal], &args)
             .await;
         match created {
-            Ok(true) => Appended::Ok,
-            Ok(false) => Appended::Conflict,
-            Err(error) => Appended::Unknown(error),
+            Ok(true) => AppendOutcome::Ok,
+            Ok(false) => AppendOutcome::Conflict,
+            Err(error) => AppendOutcome::Unknown(error),
         }
     }
 
@@ -280,7 +286,7 @@ impl LiveStore for RedisLive {
                 ));
             }
         };
-        let packed = Packed {
+        let packed = PackedSnapshot {
             is_compressed,
             body: body.clone(),
         };

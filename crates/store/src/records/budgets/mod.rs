@@ -5,7 +5,7 @@ mod reserving;
 mod row;
 
 pub use payer::Payer;
-pub use reserving::Reserved;
+pub use reserving::ReservationOutcome;
 pub(in crate::records) use reserving::settle;
 
 use self::row::{ListedRow, StandingRow};

@@ -14,7 +14,7 @@ use sepal_core::domain::{
 
 /// The outcome of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reserved {
+pub struct ReservationOutcome {
     pub grant: Grant,
     /// The budgets about which people have to be warned now; they are warned once in each period.
     pub warnings: Vec<BudgetStanding>,
@@ -30,7 +30,7 @@ impl Budgets<'_> {
         payer: &Payer,
         (settings, need): (&[Budget], Need),
         (now, lease): (Timestamp, Duration),
-    ) -> Result<Reserved, Error> {
+    ) -> Result<ReservationOutcome, Error> {
         let until = Timestamp(now.0.saturating_add(row::int(ms(lease))));
         let values = row::args_of_standings(payer, settings, now);
         let of = payer.clone();
@@ -80,7 +80,7 @@ fn step(
     standings: Vec<BudgetStanding>,
     need: Need,
     (now, until): (Timestamp, Timestamp),
-) -> (Vec<Statement>, Result<Reserved, Error>) {
+) -> (Vec<Statement>, Result<ReservationOutcome, Error>) {
     let grant = grant(&standings, need);
     let tightest = tightest(&standings).cloned();
     let is_due = |standing: &BudgetStanding| !standing.is_warned && standing.is_near(need.least);
@@ -137,7 +137,7 @@ fn step(
             ],
         ));
     }
-    let reserved = Reserved {
+    let reserved = ReservationOutcome {
         grant,
         warnings,
         tightest,

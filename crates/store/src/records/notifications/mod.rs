@@ -98,7 +98,7 @@ pub struct DueNotification {
 
 /// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tried {
+pub enum AttemptOutcome {
     /// The notification was sent.
     Done,
     /// The notification was not sent and will never be: its recipient does not want it, or every attempt
@@ -234,7 +234,7 @@ impl<'s> Notifications<'s> {
     pub async fn finish(
         &self,
         due: &DueNotification,
-        tried: Tried,
+        tried: AttemptOutcome,
         now: Timestamp,
     ) -> Result<bool, Error> {
         // A mail that was cancelled during the attempt is not tried again.
@@ -246,8 +246,8 @@ impl<'s> Notifications<'s> {
                    WHERE tenant = $1 AND target = $2 AND event = $3 \
                    AND session = $4 AND turn = $5 AND iteration = $6 AND attempts = $7";
         let (done_at, due_at) = match tried {
-            Tried::Done | Tried::Dropped => (Some(now.0), None),
-            Tried::Again(at) => (None, Some(at.0)),
+            AttemptOutcome::Done | AttemptOutcome::Dropped => (Some(now.0), None),
+            AttemptOutcome::Again(at) => (None, Some(at.0)),
         };
         let key = &due.key;
         let values = args![
@@ -260,7 +260,7 @@ impl<'s> Notifications<'s> {
             i64::from(due.attempt),
             Arg::Int(done_at),
             Arg::Int(due_at),
-            tried == Tried::Dropped
+            tried == AttemptOutcome::Dropped
         ];
         Ok(self.db.execute(sql, values).await? == 1)
     }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use similar::TextDiff;
 
-use crate::agent::checkpoints::{Checkpoints, Seen};
+use crate::agent::checkpoints::{Checkpoints, ScanResult};
 use crate::domain::{ChangeCounts, Digest, FileKind};
 use crate::jobs::Pool;
 use crate::mcp::{Connection, FileAccess, FileError, Found};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::session::{DryRunChange, DryRunFile, NoDiff};
 
 /// The time limit of one request to the server in a sandbox.
@@ -28,15 +28,15 @@ const MAX_DIFFS_BYTES: usize = 48 * 1024;
 const DIFF_LIMIT: Duration = Duration::from_millis(200);
 
 /// The number of scans of the workspace until no file was changed a moment ago, and the pause between scans.
-const LOOKS: u32 = 4;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(60);
+const SCANS: u32 = 4;
+const BETWEEN_SCANS: Duration = Duration::from_millis(60);
 
 /// The most dry runs whose files are compared at the same time.
 static DIFFS: LazyLock<Pool> = LazyLock::new(|| Pool::new("diffs of dry runs", 2));
 
 /// A scan of a workspace.
 #[derive(Clone, Default)]
-pub(super) struct Look {
+pub(super) struct WorkspaceScan {
     entries: BTreeMap<String, Found>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Change {
 /// The contents of files, by path.
 pub(super) type Contents = BTreeMap<String, Vec<u8>>;
 
-impl Look {
+impl WorkspaceScan {
     /// Scans the copy; `None` if that fails.
     pub(super) async fn at(connection: &Connection) -> Option<Self> {
         let scanned = FileAccess::new(connection, ANSWER_LIMIT).scan(None).await;
@@ -62,7 +62,7 @@ impl Look {
     /// only differences from the last scan. Repeats a few times while a file was changed a moment ago.
     pub(super) async fn of_live(
         checkpoints: &Checkpoints,
-        opened: Result<Held, String>,
+        opened: Result<LiveConnection, String>,
     ) -> Option<Self> {
         let held = match opened {
             Ok(held) => held,
@@ -74,18 +74,18 @@ impl Look {
                 return None;
             }
         };
-        for _ in 1..LOOKS {
+        for _ in 1..SCANS {
             match checkpoints.see(&held.connection).await {
-                Seen::Settled(found) => return Some(Self::of(found)),
-                Seen::Fresh => {}
-                Seen::Unknown => {
-                    let look = Self::at(&held.connection).await?;
-                    if look.is_settled() {
-                        return Some(look);
+                ScanResult::Settled(found) => return Some(Self::of(found)),
+                ScanResult::Fresh => {}
+                ScanResult::Unknown => {
+                    let scan = Self::at(&held.connection).await?;
+                    if scan.is_settled() {
+                        return Some(scan);
                     }
                 }
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(BETWEEN_SCANS).await;
         }
         Self::at(&held.connection).await
     }
@@ -174,7 +174,7 @@ pub(super) fn bytes_of(changes: &[Change]) -> u64 {
 /// are still unchanged there.
 pub(super) async fn told(
     changes: &[Change],
-    (live, own): (&Look, Option<&Connection>),
+    (live, own): (&WorkspaceScan, Option<&Connection>),
     after: &Arc<Contents>,
 ) -> (ChangeCounts, Vec<DryRunFile>) {
     let mut counts = ChangeCounts::default();
@@ -300,7 +300,7 @@ fn noted<T>(told: Result<T, FileError>) -> Option<T> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Change, Look, files};
+    use super::{Change, WorkspaceScan, files};
     use crate::domain::FileKind;
     use crate::mcp::Found;
     use crate::session::{DryRunChange, NoDiff};
@@ -317,17 +317,17 @@ mod tests {
         }
     }
 
-    fn look(found: &[Found]) -> Look {
+    fn scan(found: &[Found]) -> WorkspaceScan {
         let entries = found.iter().map(|it| (it.path.clone(), it.clone()));
-        Look {
+        WorkspaceScan {
             entries: entries.collect(),
         }
     }
 
     #[test]
     fn what_differs_is_told_by_path() {
-        let before = look(&[file("a", "1"), file("b", "2"), file("c", "3")]);
-        let after = look(&[file("a", "1"), file("b", "9"), file("d", "4")]);
+        let before = scan(&[file("a", "1"), file("b", "2"), file("c", "3")]);
+        let after = scan(&[file("a", "1"), file("b", "9"), file("d", "4")]);
         let paths: Vec<String> = before
             .changes(after)
             .into_iter()

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::SessionTools;
 use super::super::outcome;
-use super::comparing::{self, Change, Contents, Look, MAX_KEPT_BYTES};
+use super::comparing::{self, Change, Contents, MAX_KEPT_BYTES, WorkspaceScan};
 use crate::agent::checkpoints::steps;
 use crate::domain::{ContentHash, Digest, FileChange, FileKind, FileState};
 use crate::mcp::{Found, RestoreStep, ToolAnswer};
@@ -14,7 +14,7 @@ use crate::session::{Call, NoResult, Outcome, Unseen};
 use crate::store::clock::now;
 
 /// The result of a dry run before it is stored.
-pub(super) struct Whole {
+pub(super) struct DryRunResult {
     answer: ToolAnswer,
     server: String,
     /// The digest of the copied workspace.
@@ -26,7 +26,7 @@ pub(super) struct Whole {
 /// The stored result.
 #[derive(Serialize, Deserialize)]
 pub(super) struct KeptResult {
-    /// Identifies the state of the workspace that was copied ([`Look::digest`]).
+    /// Identifies the state of the workspace that was copied ([`WorkspaceScan::digest`]).
     pub(super) base: Digest,
     /// The steps from that state to the one in which the dry run left the copy.
     pub(super) steps: Vec<RestoreStep>,
@@ -34,12 +34,12 @@ pub(super) struct KeptResult {
     pub(super) outcome: Outcome,
 }
 
-impl Whole {
+impl DryRunResult {
     /// Makes the result, or returns the reason a call cannot take it.
     pub(super) fn of(
         (answer, server): (Option<ToolAnswer>, String),
         seen: Result<(Vec<Change>, Arc<Contents>), NoResult>,
-        live: Option<&Look>,
+        live: Option<&WorkspaceScan>,
         unseen: &[Unseen],
     ) -> Result<Self, NoResult> {
         let answer = answer.ok_or(NoResult::NoAnswer)?;
@@ -64,7 +64,7 @@ impl Whole {
         if files.any(|found| !after.contains_key(&found.path)) {
             return Err(NoResult::Files);
         }
-        let base = live.filter(|look| look.is_settled());
+        let base = live.filter(|scan| scan.is_settled());
         let base = base.ok_or(NoResult::Changing)?.digest();
         Ok(Self {
             answer,
@@ -80,7 +80,7 @@ impl Whole {
 pub(super) async fn keep(
     tools: &SessionTools,
     call: &Call,
-    whole: Whole,
+    whole: DryRunResult,
 ) -> Result<Digest, NoResult> {
     let key = tools.assignment.key();
     let steps = steps_of(&whole.changes, &whole.after);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::comparing::{Change, Contents, Look};
-use self::kept::{Whole, keep};
+use self::comparing::{Change, Contents, WorkspaceScan};
+use self::kept::{DryRunResult, keep};
 use super::workspace::Workspace;
 use super::{SessionTools, called, tasks};
 use crate::domain::{CallId, Digest, NoCopy, ToolRef};
@@ -87,28 +87,28 @@ pub(in crate::agent::effects) async fn run(
 
 /// Scans the workspace and then copies it: if a later scan shows the same, the copy was the same too. A file
 /// that changes at that very moment has an unknown earlier content.
-async fn prepare(tools: &SessionTools) -> (Option<Look>, Result<WorkspaceClone, NoCopy>) {
-    let look = look(tools).await;
-    (look, tools.assignment.clone_workspace().await)
+async fn prepare(tools: &SessionTools) -> (Option<WorkspaceScan>, Result<WorkspaceClone, NoCopy>) {
+    let scan = scan(tools).await;
+    (scan, tools.assignment.clone_workspace().await)
 }
 
-async fn look(tools: &SessionTools) -> Option<Look> {
+async fn scan(tools: &SessionTools) -> Option<WorkspaceScan> {
     if tools.assignment.is_unclaimed().await {
-        return Some(Look::default());
+        return Some(WorkspaceScan::default());
     }
     let workspace = Workspace::of(tools)?;
-    Look::of_live(&tools.checkpoints, workspace.open().await).await
+    WorkspaceScan::of_live(&tools.checkpoints, workspace.open().await).await
 }
 
 /// The report of a dry run, and, if the tool ran, the complete result for a call that takes it.
-type Tried = (DryRunReport, Option<Result<Whole, NoResult>>);
+type DryRunTrial = (DryRunReport, Option<Result<DryRunResult, NoResult>>);
 
 async fn try_out(
     tools: &SessionTools,
     call: &Call,
     ((clone, apart), begun): ((&WorkspaceClone, &Apart), Instant),
-    live: Option<Look>,
-) -> Tried {
+    live: Option<WorkspaceScan>,
+) -> DryRunTrial {
     let ready = open(tools, call, clone, apart).await;
     let (tool, server, opened) = match ready {
         Ok(ready) => ready,
@@ -117,7 +117,7 @@ async fn try_out(
     let mut unseen = Vec::new();
     let before = match apart.own.get() {
         _ if clone.is_on_write() => live.clone(),
-        Some(own) => Look::at(&own.connection).await,
+        Some(own) => WorkspaceScan::at(&own.connection).await,
         None => None,
     };
     if knows_apart(tools, &server) {
@@ -136,7 +136,7 @@ async fn try_out(
     let duration_ms = elapsed(sent);
     let (mut report, answer) = match answer {
         Ok(mut answer) => {
-            if let Some(tool) = called(&tools.view(), call) {
+            if let Some(tool) = called(&tools.offering(), call) {
                 tool.check_answer(&mut answer);
             }
             if answer.blocks.iter().any(is_file) {
@@ -153,16 +153,16 @@ async fn try_out(
     if clone.is_on_write() && apart.own.get().is_none() {
         // Only one sandbox at a time sees the copy.
         opened.kill().await;
-        open_looker(tools, clone, apart).await;
+        open_reader(tools, clone, apart).await;
     }
-    let looks_at = apart.own.get().map(|own| &own.connection);
-    let with = (looks_at, clone.is_on_write());
+    let reader = apart.own.get().map(|own| &own.connection);
+    let with = (reader, clone.is_on_write());
     let seen = compare(tools, &mut report, with, (live.as_ref(), before)).await;
     let seen = seen.inspect_err(|_| unseen.push(Unseen::Files));
     if report.counts.total() > report.files.len() as u64 {
         unseen.push(Unseen::MoreFiles);
     }
-    let whole = Whole::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
+    let whole = DryRunResult::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
     (report, Some(whole))
 }
@@ -178,17 +178,17 @@ fn knows_apart(tools: &SessionTools, server: &ServerEntry) -> bool {
 async fn compare(
     tools: &SessionTools,
     report: &mut DryRunReport,
-    (looks_at, is_on_write): (Option<&Connection>, bool),
-    (live, before): (Option<&Look>, Option<Look>),
+    (reader, is_on_write): (Option<&Connection>, bool),
+    (live, before): (Option<&WorkspaceScan>, Option<WorkspaceScan>),
 ) -> Result<(Vec<Change>, Arc<Contents>), NoResult> {
-    let looked = async {
-        let connection = looks_at?;
-        Some((connection, before?, Look::at(connection).await?))
+    let scanned = async {
+        let connection = reader?;
+        Some((connection, before?, WorkspaceScan::at(connection).await?))
     };
-    let Some((connection, before, after)) = looked.await else {
+    let Some((connection, before, after)) = scanned.await else {
         return Err(NoResult::Files);
     };
-    let own = tools.link(BUNDLED).and_then(|link| link.held());
+    let own = tools.link(BUNDLED).and_then(|link| link.live());
     let own = own.as_ref().map(|held| &held.connection);
     let changes = before.changes(after);
     let after = Arc::new(comparing::contents_after(&changes, connection).await);
@@ -196,7 +196,7 @@ async fn compare(
         // The copy also showed the writes of others.
         return Err(NoResult::Changing);
     }
-    let nothing = Look::default();
+    let nothing = WorkspaceScan::default();
     let live = (live.unwrap_or(&nothing), own);
     let (counts, files) = comparing::told(&changes, live, &after).await;
     (report.counts, report.files) = (counts, files);
@@ -204,23 +204,23 @@ async fn compare(
 }
 
 /// Returns true if the session's workspace is unchanged.
-async fn is_still(tools: &SessionTools, live: Option<&Look>) -> bool {
+async fn is_still(tools: &SessionTools, live: Option<&WorkspaceScan>) -> bool {
     let (Some(was), Some(workspace)) = (live, Workspace::of(tools)) else {
         return false;
     };
-    let now = Look::of_live(&tools.checkpoints, workspace.open().await).await;
+    let now = WorkspaceScan::of_live(&tools.checkpoints, workspace.open().await).await;
     now.is_some_and(|now| now.digest() == was.digest())
 }
 
 /// Starts the server that reads the copy, after another one ran in it.
-async fn open_looker(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart) {
-    let view = tools.refresh().await;
-    let looker = view.entry(BUNDLED);
-    let Some(looker) = looker.filter(|entry| entry.source == Source::Bundled) else {
+async fn open_reader(tools: &SessionTools, clone: &WorkspaceClone, apart: &Apart) {
+    let offering = tools.refresh().await;
+    let reader = offering.entry(BUNDLED);
+    let Some(reader) = reader.filter(|entry| entry.source == Source::Bundled) else {
         return;
     };
     let holder = tools.assignment.holder();
-    match open_for(&tools.servers, looker, (&holder, clone.sandbox()), None).await {
+    match open_for(&tools.servers, reader, (&holder, clone.sandbox()), None).await {
         Ok(opened) => drop(apart.own.set(opened)),
         Err(failure) => tracing::warn!(error = failure.text, "A dry run does not see files"),
     }
@@ -235,19 +235,19 @@ async fn open<'a>(
     apart: &'a Apart,
 ) -> Result<(ToolRef, Arc<ServerEntry>, &'a Opened), Box<DryRunReport>> {
     let refused = |text: String| Box::new(not_run(&text));
-    let view = tools.refresh().await;
-    let image = tools.look_up_image(&view, call).await;
-    let checked = tools.check(&view, call, image.as_ref());
+    let offering = tools.refresh().await;
+    let image = tools.look_up_image(&offering, call).await;
+    let checked = tools.check(&offering, call, image.as_ref());
     let (_, server) = checked.map_err(|outcome| refused(outcome.text()))?;
     let holder = tools.assignment.holder();
     let place = (&holder, clone.sandbox());
     let is_bundled = server.source == Source::Bundled;
-    let looker = view.entry(BUNDLED);
-    let looker = looker.filter(|entry| entry.source == Source::Bundled);
+    let reader = offering.entry(BUNDLED);
+    let reader = reader.filter(|entry| entry.source == Source::Bundled);
     // If only one sandbox can see the copy, the call's own comes first.
-    let looker = looker.filter(|_| is_bundled || !clone.is_on_write());
-    if let Some(looker) = looker {
-        match open_for(&tools.servers, looker, place, None).await {
+    let reader = reader.filter(|_| is_bundled || !clone.is_on_write());
+    if let Some(reader) = reader {
+        match open_for(&tools.servers, reader, place, None).await {
             Ok(opened) => drop(apart.own.set(opened)),
             Err(failure) if is_bundled => return Err(refused(failure.text)),
             Err(failure) => {
@@ -263,8 +263,8 @@ async fn open<'a>(
         Some(apart.server.get_or_init(|| opened))
     };
     let opened = opened.ok_or_else(|| refused("its server is switched off".to_owned()))?;
-    let view = tools.refresh().await;
-    let checked = tools.check(&view, call, opened.image.as_ref());
+    let offering = tools.refresh().await;
+    let checked = tools.check(&offering, call, opened.image.as_ref());
     let (tool, server) = checked.map_err(|outcome| refused(outcome.text()))?;
     Ok((tool, server, opened))
 }

@@ -4,27 +4,27 @@ use super::super::SessionTools;
 use super::super::outcome::{failed, fenced};
 use super::super::tasks::CallStop;
 use super::super::workspace::Workspace;
-use super::comparing::{ANSWER_LIMIT, Look};
+use super::comparing::{ANSWER_LIMIT, WorkspaceScan};
 use super::kept::KeptResult;
 use super::knows_apart;
 use crate::agent::checkpoints::Restoring;
-use crate::agent::journal::fence::{Fence, Fenced};
+use crate::agent::journal::fence::{Fence, FenceError};
 use crate::domain::{Code, Digest};
 use crate::mcp::{FileAccess, FileError, RestoreStep, Unrestored};
-use crate::servers::Held;
+use crate::servers::LiveConnection;
 use crate::session::{Call, Outcome};
 
 /// The most paths named that could not be changed.
 const MAX_NAMED: usize = 5;
 
 /// The reason nothing was changed.
-enum Refused {
+enum TakeError {
     /// The workspace differs from the one that was copied.
     Changed,
     /// The workspace cannot be scanned.
     Unseen,
     /// Another gateway runs the session.
-    Fenced(Fenced),
+    Fenced(FenceError),
 }
 
 /// Gives the call the result of its dry run, if the workspace is unchanged. Stopping the call leaves nothing
@@ -50,12 +50,14 @@ pub(in crate::agent::effects::tool_call) async fn take(
     let connection = &own.connection;
     let changing = async {
         let access = FileAccess::new(connection, ANSWER_LIMIT);
-        let look = Look::at(connection).await.ok_or(Refused::Unseen)?;
-        if look.digest() != base {
-            return Err(Refused::Changed);
+        let scan = WorkspaceScan::at(connection)
+            .await
+            .ok_or(TakeError::Unseen)?;
+        if scan.digest() != base {
+            return Err(TakeError::Changed);
         }
         if let Some(fence) = fence {
-            fence.check().await.map_err(Refused::Fenced)?;
+            fence.check().await.map_err(TakeError::Fenced)?;
         }
         Ok(change(steps, access).await)
     };
@@ -65,11 +67,11 @@ pub(in crate::agent::effects::tool_call) async fn take(
         .await
     {
         None => not_run("other calls were changing files, and the dry run knew nothing of them"),
-        Some(Err(Refused::Changed)) => {
+        Some(Err(TakeError::Changed)) => {
             not_run("files of the workspace have changed since the dry run")
         }
-        Some(Err(Refused::Unseen)) => not_run("the files cannot be looked at"),
-        Some(Err(Refused::Fenced(error))) => fenced(&error),
+        Some(Err(TakeError::Unseen)) => not_run("the files cannot be looked at"),
+        Some(Err(TakeError::Fenced(error))) => fenced(&error),
         Some(Ok(Ok(unchanged))) if unchanged.is_empty() => outcome,
         Some(Ok(Ok(unchanged))) => failed(Code::ToolFailed, in_part(&unchanged)),
         Some(Ok(Err(error))) => Outcome::Unknown {
@@ -86,10 +88,10 @@ async fn ready(
     tools: &SessionTools,
     call: &Call,
     result: &Digest,
-) -> Result<(KeptResult, Held), Box<Outcome>> {
-    let view = tools.refresh().await;
-    let image = tools.look_up_image(&view, call).await;
-    let (_, server) = tools.check(&view, call, image.as_ref())?;
+) -> Result<(KeptResult, LiveConnection), Box<Outcome>> {
+    let offering = tools.refresh().await;
+    let image = tools.look_up_image(&offering, call).await;
+    let (_, server) = tools.check(&offering, call, image.as_ref())?;
     if knows_apart(tools, &server) {
         return Err(Box::new(not_run(
             "its server runs in this session by now, and would know nothing of the result",

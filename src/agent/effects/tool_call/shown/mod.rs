@@ -11,18 +11,18 @@ use crate::domain::Digest;
 use crate::mcp::ToolboxTool;
 use crate::sandbox::ImageId;
 use crate::sandbox::host::SandboxHost;
-use crate::servers::{BUNDLED, SessionConnection, View};
+use crate::servers::{BUNDLED, SessionConnection, ToolOffering};
 
 /// The time limit of looking up images, so that it does not delay requests that need no sandbox.
-const LOOK_LIMIT: Duration = Duration::from_secs(1);
+const LOOKUP_LIMIT: Duration = Duration::from_secs(1);
 
 /// The inputs of a call's digest besides server, definition and arguments.
-pub(in crate::agent) struct Shown<'a> {
+pub(in crate::agent) struct DigestInputs<'a> {
     pub(in crate::agent) place: &'a SandboxHost,
-    pub(in crate::agent) view: &'a View,
+    pub(in crate::agent) offering: &'a ToolOffering,
 }
 
-impl Shown<'_> {
+impl DigestInputs<'_> {
     /// Computes the digest of a call that runs in that image. The session's own sandbox reaches these hosts
     /// besides those of the settings.
     pub(in crate::agent) fn digest(
@@ -35,7 +35,7 @@ impl Shown<'_> {
         if entry.at.server != BUNDLED {
             place = self.place.image();
             // For other servers, their entry also decides what runs.
-            let identity = self.view.identity(&entry.at.server, &place);
+            let identity = self.offering.identity(&entry.at.server, &place);
             place = identity.map_or(place, |identity| identity.as_str().to_owned());
         }
         if let Some(image) = image {
@@ -55,7 +55,7 @@ impl Shown<'_> {
         if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }
-        let image = self.view.entry(server)?.image()?;
+        let image = self.offering.entry(server)?.image()?;
         self.place.runtime.image_id(&image)
     }
 
@@ -68,20 +68,20 @@ impl Shown<'_> {
         if let Some(opened) = link.and_then(SessionConnection::opened) {
             return opened.image.clone();
         }
-        let image = self.view.entry(server)?.image()?;
+        let image = self.offering.entry(server)?.image()?;
         self.place.runtime.look_up_image(&image).await
     }
 
     /// Looks up images that are still unknown, so that cards show them from now on.
     pub(in crate::agent) async fn name_images(&self) {
         let runtime = &self.place.runtime;
-        let images = self.view.images();
+        let images = self.offering.images();
         let looking = async {
             for image in images.filter(|image| runtime.image_id(image).is_none()) {
                 runtime.look_up_image(&image).await;
             }
         };
         // An engine that does not answer must not delay model requests.
-        let _ = tokio::time::timeout(LOOK_LIMIT, looking).await;
+        let _ = tokio::time::timeout(LOOKUP_LIMIT, looking).await;
     }
 }

@@ -31,9 +31,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The task that a server created for a call that runs here.
 #[derive(Default)]
-pub(super) struct Begun(OnceLock<CallTask>);
+pub(super) struct CreatedTask(OnceLock<CallTask>);
 
-impl Begun {
+impl CreatedTask {
     /// Passes news on, and remembers the task.
     pub(super) fn noting<'a>(
         &'a self,
@@ -65,8 +65,8 @@ pub(super) async fn go_on(
     (stop, on_news): (&CallStop, &mut impl FnMut(CallNews)),
 ) -> Outcome {
     match outlived(tools, (call, server), (opened, error), stop).await {
-        Followed::Over(outcome) => *outcome,
-        Followed::Away(_) => pick_up(tools, (call, task), stop, on_news).await,
+        FollowEnd::Over(outcome) => *outcome,
+        FollowEnd::Away(_) => pick_up(tools, (call, task), stop, on_news).await,
     }
 }
 
@@ -76,7 +76,7 @@ async fn outlived(
     (call, server): (&Call, &ServerEntry),
     (opened, error): (&Arc<Opened>, Error),
     stop: &CallStop,
-) -> Followed {
+) -> FollowEnd {
     let error = match error {
         error @ (Error::Handshake { .. }
         | Error::NoHandshake { .. }
@@ -93,7 +93,7 @@ async fn outlived(
                 } else {
                     Code::ToolFailed
                 };
-                return Followed::Away(failed(code, error.to_string()));
+                return FollowEnd::Away(failed(code, error.to_string()));
             }
             Error::Gone {
                 server: server.name.clone(),
@@ -107,7 +107,7 @@ async fn outlived(
         | Error::Refused(_)) => error,
     };
     let outcome = tools.broken(error, (call, server), opened).await;
-    Followed::Over(Box::new(outcome))
+    FollowEnd::Over(Box::new(outcome))
 }
 
 /// Follows a known task until it is over.
@@ -126,8 +126,8 @@ pub(super) async fn pick_up(
             on_news(news);
         };
         let away = match follow(tools, (call, task), stop, hearing).await {
-            Followed::Over(outcome) => return *outcome,
-            Followed::Away(why) => why,
+            FollowEnd::Over(outcome) => return *outcome,
+            FollowEnd::Away(why) => why,
         };
         if was_heard {
             (pause, since) = (PAUSE, Instant::now());
@@ -154,7 +154,7 @@ pub(super) async fn pick_up(
     }
 }
 
-enum Followed {
+enum FollowEnd {
     Over(Box<Outcome>),
     /// The server could not be reached, for this reason.
     Away(Outcome),
@@ -166,11 +166,11 @@ async fn follow(
     (call, task): (&Call, &CallTask),
     stop: &CallStop,
     mut on_news: impl FnMut(CallNews),
-) -> Followed {
-    let view = tools.refresh().await;
-    let over = |outcome| Followed::Over(Box::new(outcome));
+) -> FollowEnd {
+    let offering = tools.refresh().await;
+    let over = |outcome| FollowEnd::Over(Box::new(outcome));
     let name = call.server();
-    let same = view
+    let same = offering
         .entry(name)
         .filter(|_| identity(tools, name).as_ref() == Some(&task.server));
     let Some(server) = same else {
@@ -191,12 +191,12 @@ async fn follow(
         opened = tools.open(server) => opened,
         () = cancelled_for(stop, STOP_PATIENCE) => {
             let text = format!("the server `{name}` cannot be reached");
-            return Followed::Away(failed(Code::ToolFailed, text));
+            return FollowEnd::Away(failed(Code::ToolFailed, text));
         }
     };
     let opened = match opened {
         Ok(opened) => opened,
-        Err(outcome) => return Followed::Away(*outcome),
+        Err(outcome) => return FollowEnd::Away(*outcome),
     };
     let request = of_task(tools, (call, task), server, stop);
     let answer = opened.call(request, &stop.cancel, &mut on_news).await;

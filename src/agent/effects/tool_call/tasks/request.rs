@@ -29,8 +29,8 @@ pub(in crate::agent::effects::tool_call) fn request(
     stop: &CallStop,
 ) -> ToolCall {
     log(call, server);
-    let view = tools.view();
-    let entry = called(&view, call);
+    let offering = tools.offering();
+    let entry = called(&offering, call);
     let is_asked = entry.is_some_and(|entry| entry.tool.runs_as_task);
     let identity = identity(tools, &server.name);
     let terms = identity.map(|identity| terms(server, identity, stop));
@@ -98,7 +98,7 @@ pub(super) fn of_task(
 
 /// The identity of a server, by which another gateway recognizes the server of a task.
 pub(super) fn identity(tools: &SessionTools, server: &str) -> Option<Digest> {
-    tools.view().identity(server, &tools.place.image())
+    tools.offering().identity(server, &tools.place.image())
 }
 
 fn terms(server: &ServerEntry, identity: Digest, stop: &CallStop) -> TaskTerms {

@@ -56,14 +56,14 @@ impl ContextProvider for WorkspaceInstructions {
     }
 
     async fn provide(&self, session: &ContextSession<'_>) -> Result<Vec<Context>, ContextError> {
-        let view = self.tools.view();
-        let server = view.entry(BUNDLED);
+        let offering = self.tools.offering();
+        let server = offering.entry(BUNDLED);
         let server = server.filter(|entry| entry.source == Source::Bundled);
         let server = server.filter(|_| self.tools.place.is_on() && session.has_files());
         let Some(server) = server else {
             return Ok(Vec::new());
         };
-        let running = self.tools.link(BUNDLED).and_then(|link| link.held());
+        let running = self.tools.link(BUNDLED).and_then(|link| link.live());
         let opened = if let Some(opened) = running {
             opened
         } else {

@@ -16,7 +16,7 @@ use crate::agent::attachments::{file_name, is_file_name};
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Attachment, BlobId, Code, TurnId};
-use crate::servers::{BUNDLED, Held, Source};
+use crate::servers::{BUNDLED, LiveConnection, Source};
 use crate::session::Refusal;
 
 /// The folder in the workspace, as every sandbox names it.
@@ -35,8 +35,8 @@ pub(in crate::agent) struct Workspace<'a>(&'a SessionTools);
 impl<'a> Workspace<'a> {
     /// Returns the workspace of a session whose tools can read it; `None` = there are no such tools.
     pub(in crate::agent) fn of(tools: &'a SessionTools) -> Option<Self> {
-        let view = tools.view();
-        let entry = view.entry(BUNDLED);
+        let offering = tools.offering();
+        let entry = offering.entry(BUNDLED);
         let is_ours = entry.is_some_and(|entry| entry.source == Source::Bundled);
         (tools.place.is_on() && is_ours).then_some(Self(tools))
     }
@@ -55,9 +55,9 @@ impl<'a> Workspace<'a> {
     }
 
     /// Returns the server in the sandbox, started if necessary.
-    pub(super) async fn open(self) -> Result<Held, String> {
-        let view = self.0.view();
-        let server = view.entry(BUNDLED).ok_or("there is no sandbox")?;
+    pub(super) async fn open(self) -> Result<LiveConnection, String> {
+        let offering = self.0.offering();
+        let server = offering.entry(BUNDLED).ok_or("there is no sandbox")?;
         let opened = self.0.open(server).await;
         opened.map_err(|refused| refused.text())
     }
@@ -111,7 +111,7 @@ impl WorkspaceDoor for OwnersDoor {
         self.tools.assignment.is_unclaimed().await
     }
 
-    async fn open(&self) -> Result<Held, Refusal> {
+    async fn open(&self) -> Result<LiveConnection, Refusal> {
         let unavailable = |text: String| Refusal::new(Code::SandboxUnavailable, text);
         let workspace = Workspace::of(&self.tools).ok_or_else(|| {
             let lack = self.tools.place.runtime.lack();

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const MAX_PROBED: usize = 12;
 
 /// A request for the models of all providers.
-pub(super) struct Asked {
+pub(super) struct ModelListRequest {
     /// The providers that the caller may use, the provider of new sessions first.
     pub(super) offers: Vec<Arc<Offer>>,
     /// The configured model of new sessions.
@@ -66,7 +66,11 @@ impl ModelList {
     }
 
     /// Returns the models of all providers, in the order of the providers; probes them if `is_probed`.
-    pub(super) async fn available(&self, asked: &Asked, is_probed: bool) -> AvailableModels {
+    pub(super) async fn available(
+        &self,
+        asked: &ModelListRequest,
+        is_probed: bool,
+    ) -> AvailableModels {
         let lists = self.lists(asked).await;
         let today = self.clock.now().date();
         let (mut choice, mut models) = (asked.choice.clone(), Vec::new());
@@ -85,7 +89,7 @@ impl ModelList {
         if is_probed {
             let verdicts = self.probe(asked, &lists).await;
             for model in &mut models {
-                let is_it = |probed: &&Probed| {
+                let is_it = |probed: &&ProbeResult| {
                     probed.provider == model.provider && probed.model == model.id
                 };
                 let verdict = verdicts.iter().find(is_it);
@@ -102,11 +106,11 @@ impl ModelList {
     }
 
     /// Probes the models of all providers, and returns the result of each.
-    pub(super) async fn check(&self, asked: &Asked) -> CheckedModels {
+    pub(super) async fn check(&self, asked: &ModelListRequest) -> CheckedModels {
         let lists = self.lists(asked).await;
         let mut verdicts = self.probe(asked, &lists).await;
         let providers = asked.offers.iter().zip(lists).map(|(offer, list)| {
-            let is_own = |probed: &mut Probed| probed.provider == offer.id();
+            let is_own = |probed: &mut ProbeResult| probed.provider == offer.id();
             let models: Vec<CheckedModel> = verdicts
                 .extract_if(.., is_own)
                 .map(|probed| CheckedModel::new(probed.model, probed.verdict))
@@ -126,7 +130,7 @@ impl ModelList {
         }
     }
 
-    async fn lists(&self, asked: &Asked) -> Vec<List> {
+    async fn lists(&self, asked: &ModelListRequest) -> Vec<List> {
         let lists = asked.offers.iter().map(|offer| async move {
             let list = self.list(offer, asked.is_fresh).await;
             let is_default = offer.id() == asked.choice.provider;
@@ -239,7 +243,7 @@ impl ModelList {
         with_tools.or(listed.first()).map(|id| (*id).to_owned())
     }
 
-    async fn probe(&self, asked: &Asked, lists: &[List]) -> Vec<Probed> {
+    async fn probe(&self, asked: &ModelListRequest, lists: &[List]) -> Vec<ProbeResult> {
         let probes = asked.offers.iter().zip(lists).flat_map(|(offer, list)| {
             let is_known = |id: &str| catalogue::find(offer.vendor(), id).is_some();
             let probed = list.to_probe(is_known);
@@ -247,7 +251,7 @@ impl ModelList {
                 let described = offer.describe(&model);
                 let payer = &*asked.payer;
                 let verdict = self.prober.probe(payer, offer, described).await;
-                Probed {
+                ProbeResult {
                     provider: offer.id().to_owned(),
                     model,
                     verdict,
@@ -259,7 +263,7 @@ impl ModelList {
 }
 
 /// The result of probing one model.
-struct Probed {
+struct ProbeResult {
     provider: String,
     model: String,
     verdict: Verdict,

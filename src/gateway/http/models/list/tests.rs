@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 
 use super::super::probe::Payer;
-use super::{Asked, ModelList};
-use crate::agent::{Probe, Unanswered};
+use super::{ModelList, ModelListRequest};
+use crate::agent::{Probe, ProbeError};
 use crate::context;
 use crate::domain::{TenantId, Timestamp};
 use crate::llm::{
@@ -126,7 +126,7 @@ impl Payer for Somebody {
         &self.0
     }
 
-    async fn ask(&self, probe: Probe<'_>) -> Result<(), Unanswered> {
+    async fn ask(&self, probe: Probe<'_>) -> Result<(), ProbeError> {
         let once = llm::RetryConfig {
             max_retries: 0,
             ..llm::RetryConfig::default()
@@ -135,14 +135,14 @@ impl Payer for Somebody {
         let asked = context::ask(provider, probe.request, once, |_| {});
         match tokio::time::timeout(probe.patience, asked).await {
             Ok(Ok(_)) => Ok(()),
-            Ok(Err(failed)) => Err(Unanswered::Failed(failed.error)),
-            Err(_) => Err(Unanswered::Late),
+            Ok(Err(failed)) => Err(ProbeError::Failed(failed.error)),
+            Err(_) => Err(ProbeError::Late),
         }
     }
 }
 
-fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> Asked {
-    Asked {
+fn asked(offers: &[Arc<Offer>], model: &str, is_fresh: bool) -> ModelListRequest {
+    ModelListRequest {
         offers: offers.to_vec(),
         choice: ModelChoice::new(offers[0].id(), model),
         is_fresh,

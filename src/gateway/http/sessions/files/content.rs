@@ -69,9 +69,9 @@ pub(in crate::gateway::http) async fn read_file(
         .filter(|_| holds)
         .map(|text| range(text, first.bytes))
     {
-        Some(Asked::Part(start, end)) => Some((start, end)),
-        Some(Asked::Nowhere) => return Ok(nowhere(first.bytes)),
-        Some(Asked::Whole) | None => None,
+        Some(RequestedRange::Part(start, end)) => Some((start, end)),
+        Some(RequestedRange::Nowhere) => return Ok(nowhere(first.bytes)),
+        Some(RequestedRange::Whole) | None => None,
     };
     let (start, end) = range.unwrap_or((0, first.bytes));
     let mut response = Response::new(Body::from_stream(parts(
@@ -131,7 +131,7 @@ fn parts(
 
 /// The part of a file that a `Range` header selects.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     /// From the first offset up to the second, which is excluded.
     Part(u64, u64),
     /// A range outside of the file.
@@ -140,25 +140,27 @@ enum Asked {
     Whole,
 }
 
-fn range(text: &str, bytes: u64) -> Asked {
+fn range(text: &str, bytes: u64) -> RequestedRange {
     let Some((from, to)) = text
         .strip_prefix("bytes=")
         .filter(|ranges| !ranges.contains(','))
         .and_then(|range| range.trim().split_once('-'))
     else {
-        return Asked::Whole;
+        return RequestedRange::Whole;
     };
     match (from.parse::<u64>(), to.parse::<u64>()) {
-        (Ok(from), Ok(to)) if from > to => Asked::Whole,
+        (Ok(from), Ok(to)) if from > to => RequestedRange::Whole,
         (Ok(from), _) if from >= bytes && (to.is_empty() || to.parse::<u64>().is_ok()) => {
-            Asked::Nowhere
+            RequestedRange::Nowhere
         }
-        (Ok(from), Ok(to)) => Asked::Part(from, to.saturating_add(1).min(bytes)),
-        (Ok(from), Err(_)) if to.is_empty() => Asked::Part(from, bytes),
-        (Err(_), Ok(0)) if from.is_empty() => Asked::Nowhere,
-        (Err(_), Ok(_)) if from.is_empty() && bytes == 0 => Asked::Nowhere,
-        (Err(_), Ok(last)) if from.is_empty() => Asked::Part(bytes.saturating_sub(last), bytes),
-        (Ok(_) | Err(_), _) => Asked::Whole,
+        (Ok(from), Ok(to)) => RequestedRange::Part(from, to.saturating_add(1).min(bytes)),
+        (Ok(from), Err(_)) if to.is_empty() => RequestedRange::Part(from, bytes),
+        (Err(_), Ok(0)) if from.is_empty() => RequestedRange::Nowhere,
+        (Err(_), Ok(_)) if from.is_empty() && bytes == 0 => RequestedRange::Nowhere,
+        (Err(_), Ok(last)) if from.is_empty() => {
+            RequestedRange::Part(bytes.saturating_sub(last), bytes)
+        }
+        (Ok(_) | Err(_), _) => RequestedRange::Whole,
     }
 }
 
@@ -231,28 +233,28 @@ fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, range};
+    use super::{RequestedRange, range};
 
     #[test]
     fn one_range_counts_and_nonsense_does_not() {
         for (text, expected) in [
-            ("bytes=0-4", Asked::Part(0, 5)),
-            ("bytes=5-", Asked::Part(5, 10)),
-            ("bytes=-3", Asked::Part(7, 10)),
-            ("bytes=-30", Asked::Part(0, 10)),
-            ("bytes=8-99", Asked::Part(8, 10)),
-            ("bytes=10-", Asked::Nowhere),
-            ("bytes=10-12", Asked::Nowhere),
-            ("bytes=-0", Asked::Nowhere),
-            ("bytes=4-2", Asked::Whole),
-            ("bytes=0-1,4-5", Asked::Whole),
-            ("lines=0-4", Asked::Whole),
-            ("bytes=a-b", Asked::Whole),
-            ("bytes=-", Asked::Whole),
+            ("bytes=0-4", RequestedRange::Part(0, 5)),
+            ("bytes=5-", RequestedRange::Part(5, 10)),
+            ("bytes=-3", RequestedRange::Part(7, 10)),
+            ("bytes=-30", RequestedRange::Part(0, 10)),
+            ("bytes=8-99", RequestedRange::Part(8, 10)),
+            ("bytes=10-", RequestedRange::Nowhere),
+            ("bytes=10-12", RequestedRange::Nowhere),
+            ("bytes=-0", RequestedRange::Nowhere),
+            ("bytes=4-2", RequestedRange::Whole),
+            ("bytes=0-1,4-5", RequestedRange::Whole),
+            ("lines=0-4", RequestedRange::Whole),
+            ("bytes=a-b", RequestedRange::Whole),
+            ("bytes=-", RequestedRange::Whole),
         ] {
             assert_eq!(range(text, 10), expected, "{text}");
         }
-        assert_eq!(range("bytes=0-", 0), Asked::Nowhere);
-        assert_eq!(range("bytes=-1", 0), Asked::Nowhere);
+        assert_eq!(range("bytes=0-", 0), RequestedRange::Nowhere);
+        assert_eq!(range("bytes=-1", 0), RequestedRange::Nowhere);
     }
 }

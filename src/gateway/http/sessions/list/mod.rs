@@ -15,7 +15,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
 use crate::gateway::wire::SessionItem;
-use crate::providers::Wanted;
+use crate::providers::WantedModel;
 use crate::store::records::{Cursor, ListFilter, SessionState};
 
 const PAGE: usize = 50;
@@ -125,7 +125,7 @@ pub(in crate::gateway::http) async fn create_session(
     caller: Caller,
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
-    let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort.into());
+    let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort.into());
     let whose = (&caller.tenant.id, &caller.user.id);
     let model = state.providers.choose(whose, &wanted, None)?;
     let key = state.sessions.create(&caller, body.title, Some(model));

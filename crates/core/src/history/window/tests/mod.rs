@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::domain::{CallId, CompactionStrategy, Entry, ModelCall, Native, TokenUsage, Weighed};
+use crate::domain::{
+    CallId, CompactionStrategy, CountedEntry, Entry, ModelCall, Native, TokenUsage,
+};
 use crate::history::shorten::{SHORT, SHORTEST};
 use crate::history::{Limits, Past, Window, window};
 use crate::session::{Gap, SummarisedBy};
@@ -20,13 +22,13 @@ fn call_id(index: usize) -> CallId {
 /// Entries by letter: `u` = a user message, `a` = an answer, `t` = an answer with reasoning, `c` = an
 /// answer with one call, `r` = its result, `n` = a note; a digit after `r` gives the result that many
 /// thousand bytes.
-fn entries(shape: &str) -> Vec<Arc<Weighed>> {
+fn entries(shape: &str) -> Vec<Arc<CountedEntry>> {
     entries_from(shape, 0)
 }
 
 /// The same entries, numbered from `first`.
-fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
-    let mut entries: Vec<Arc<Weighed>> = Vec::new();
+fn entries_from(shape: &str, first: usize) -> Vec<Arc<CountedEntry>> {
+    let mut entries: Vec<Arc<CountedEntry>> = Vec::new();
     for kind in shape.chars() {
         let index = first + entries.len();
         if let Some(digit) = kind.to_digit(10) {
@@ -38,7 +40,7 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
             }
             continue;
         }
-        entries.push(Weighed::new(match kind {
+        entries.push(CountedEntry::new(match kind {
             'u' => Entry::User {
                 seq: index as u64,
                 text: "x".into(),
@@ -75,7 +77,7 @@ fn entries_from(shape: &str, first: usize) -> Vec<Arc<Weighed>> {
     entries
 }
 
-fn past(entries: &[Arc<Weighed>]) -> Past<'_> {
+fn past(entries: &[Arc<CountedEntry>]) -> Past<'_> {
     Past {
         entries,
         question: None,
@@ -173,7 +175,7 @@ fn the_newest_groups_that_fit_are_kept_and_the_newest_turn_always() {
 /// The shape of a window in the letters of [`entries`]; shortened results are `R`, those at their shortest
 /// `S`, and longer ones `M`.
 fn shape(shown: &Window) -> String {
-    let letter = |entry: &Arc<Weighed>| match &***entry {
+    let letter = |entry: &Arc<CountedEntry>| match &***entry {
         Entry::User { .. } => 'u',
         Entry::Note { text } if text.contains("left out here") => '…',
         Entry::Note { .. } => 'n',
@@ -290,7 +292,7 @@ fn thoughts_of_earlier_turns_go_before_the_turns_do() {
 fn a_summary_stands_for_what_left_and_for_the_summary_before_it() {
     let limits = limits(Some(1_000), None);
     let all = entries("uauauauauauau");
-    let count = |entry: &Weighed| match &**entry {
+    let count = |entry: &CountedEntry| match &**entry {
         Entry::Note { .. } => 90,
         Entry::User { .. } | Entry::Assistant { .. } | Entry::ToolResult { .. } => 100,
     };
@@ -318,7 +320,7 @@ fn a_summary_stands_for_what_left_and_for_the_summary_before_it() {
 
     // The summary stays unchanged until the next one includes it.
     let more = entries("uauauauauauauauauau");
-    let again = |most: &[Arc<Weighed>]| {
+    let again = |most: &[Arc<CountedEntry>]| {
         let compaction = Some(&made.compaction);
         window(
             Past {

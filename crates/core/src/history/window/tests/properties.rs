@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{count, entries, entries_from, limits, past};
 use crate::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
-use crate::domain::{Entry, TokenUsage, Weighed};
+use crate::domain::{CountedEntry, Entry, TokenUsage};
 use crate::history::shorten::SHORTEST;
 use crate::history::{Past, Window, retain, window};
 use crate::session::{Compaction, Gap, SummarisedBy};
@@ -23,11 +23,11 @@ fn any_strategies() -> impl Strategy<Value = Vec<CompactionStrategy>> {
 
 /// Checks that results directly follow their calls, that no result lacks its call, and that the entries
 /// keep their order.
-fn check_pairs(shown: &[Arc<Weighed>], all: &[Arc<Weighed>]) {
+fn check_pairs(shown: &[Arc<CountedEntry>], all: &[Arc<CountedEntry>]) {
     let mut rest = all.iter();
     let mut open = Vec::new();
     for entry in shown {
-        let is_said = |said: &&Arc<Weighed>| match (&***entry, &****said) {
+        let is_said = |said: &&Arc<CountedEntry>| match (&***entry, &****said) {
             (Entry::ToolResult { call_id: shown, .. }, Entry::ToolResult { call_id: said, .. }) => {
                 shown == said
             }
@@ -103,7 +103,7 @@ proptest! {
         check_pairs(&shown.entries, &all);
         let turn = past.newest_turn();
         prop_assert!(shown.entries.len() >= turn);
-        let newest = |entries: &[Arc<Weighed>]| {
+        let newest = |entries: &[Arc<CountedEntry>]| {
             let mut seqs = entries.iter().rev().filter_map(crate::history::past::seq);
             seqs.next()
         };
@@ -136,7 +136,7 @@ proptest! {
         let limits = limits(Some(tokens), messages);
         let (mut whole, mut kept) = (Vec::new(), Vec::new());
         let (mut gap, mut made) = (Gap::default(), None::<Compaction>);
-        let mut before: Vec<Arc<Weighed>> = Vec::new();
+        let mut before: Vec<Arc<CountedEntry>> = Vec::new();
         for (index, turn) in turns.iter().enumerate() {
             let added = entries_from(turn, whole.len());
             whole.extend(added.clone());

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::domain::{Actor, CallId, Code, Digest, Role};
+use crate::domain::{Actor, CallId, Code, Digest};
 use crate::session::call::{Call, DryRun, DryRunReport, NoDryRun};
-use crate::session::command::{Command, Decision, Refusal};
+use crate::session::command::{Decision, Refusal};
 use crate::session::decide::Draft;
-use crate::session::decide::consent::{check_may_approve, check_may_try};
+use crate::session::decide::consent::{Person, check_may_approve, check_may_try};
 use crate::session::decide::refusal::{already_decided, check_digest, check_not_expired};
 use crate::session::decide::rules::check_not_denied;
 use crate::session::decide::views::claim_idle_work;
@@ -15,39 +15,19 @@ use crate::session::event::Event;
 /// Maximum number of running dry runs in a session, because each has a copy of the workspace and a sandbox.
 const MOST_DRY_RUNS: usize = 2;
 
-/// Follows a command about a dry run.
-pub(in crate::session::decide) fn follow(
-    draft: &mut Draft<'_>,
-    command: &Command,
-) -> Result<(), Refusal> {
-    if let Command::DryRun {
-        call,
-        digest,
-        by,
-        role,
-    } = command
-    {
-        begin(draft, (call, digest.as_ref()), (by, *role))?;
-    } else if let Command::DropDryRun { call, by, role } = command {
-        put_away(draft, call, (by, *role))?;
-    } else if let Command::DryRunEnded { call, report } = command {
-        ended(draft, call, report);
-    }
-    Ok(())
-}
-
 /// Starts a dry run; a repeat while it runs changes nothing. The dry run executes what the card shows, so
 /// only people who may approve the call may start one.
-fn begin(
+pub(in crate::session::decide) fn begin(
     draft: &mut Draft<'_>,
-    (id, shown): (&CallId, Option<&Digest>),
-    who: (&Actor, Option<Role>),
+    id: &CallId,
+    shown: Option<&Digest>,
+    person: Person<'_>,
 ) -> Result<(), Refusal> {
     let call = waiting(draft, id)?;
     check_not_expired(&call, draft.inputs.now)?;
     check_digest(call.digest(), shown)?;
-    check_may_approve(draft, &call, who)?;
-    check_may_try(draft, &call, who.0)?;
+    check_may_approve(draft, &call, person)?;
+    check_may_try(draft, &call, person.actor)?;
     check_not_denied(draft, &call, &call.args)?;
     let Some(facts) = &call.facts else {
         return Err(none(NoDryRun::NoTool));
@@ -67,25 +47,25 @@ fn begin(
     }
     claim_idle_work(draft);
     let dry_run = DryRun {
-        by: who.0.clone(),
+        by: person.actor.clone(),
         since: draft.inputs.now,
         digest: facts.digest.clone(),
         report: None,
     };
-    moved(draft, id, (Some(dry_run), None));
+    moved(draft, id, Some(dry_run), None);
     Ok(())
 }
 
 /// Stops the dry run or discards its result; without a dry run, this changes nothing.
-fn put_away(
+pub(in crate::session::decide) fn discard(
     draft: &mut Draft<'_>,
     id: &CallId,
-    who: (&Actor, Option<Role>),
+    person: Person<'_>,
 ) -> Result<(), Refusal> {
     let call = waiting(draft, id)?;
-    check_may_approve(draft, &call, who)?;
+    check_may_approve(draft, &call, person)?;
     if call.dry_run.is_some() {
-        moved(draft, id, (None, Some(who.0)));
+        moved(draft, id, None, Some(person.actor));
     }
     Ok(())
 }
@@ -108,7 +88,7 @@ pub(super) fn check_result(call: &Call, decision: &Decision) -> Result<(), Refus
 }
 
 /// Stores the report of a dry run if the call still waits and the dry run was not dropped.
-fn ended(draft: &mut Draft<'_>, id: &CallId, report: &DryRunReport) {
+pub(in crate::session::decide) fn ended(draft: &mut Draft<'_>, id: &CallId, report: &DryRunReport) {
     let Ok(call) = waiting(draft, id) else {
         return;
     };
@@ -117,11 +97,11 @@ fn ended(draft: &mut Draft<'_>, id: &CallId, report: &DryRunReport) {
             report: Some(report.clone()),
             ..dry_run.clone()
         };
-        moved(draft, id, (Some(over), None));
+        moved(draft, id, Some(over), None);
     }
 }
 
-fn moved(draft: &mut Draft<'_>, id: &CallId, (to, by): (Option<DryRun>, Option<&Actor>)) {
+fn moved(draft: &mut Draft<'_>, id: &CallId, to: Option<DryRun>, by: Option<&Actor>) {
     draft.push(Event::DryRunMoved {
         call: id.clone(),
         to: to.map(Arc::new),

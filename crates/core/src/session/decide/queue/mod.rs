@@ -5,14 +5,14 @@ pub(super) mod dry_run;
 
 use std::sync::Arc;
 
-use super::consent::{check_may_decide, consent, withdraw_consent};
+use super::consent::{Approval, Person, Yes, check_may_decide, consent, withdraw_consent};
 use super::elicitation;
 use super::refusal::{
     already_decided, check_not_expired, check_repeat, check_same_tool, check_shown, no_such_call,
 };
 use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_approvals};
 use super::{Draft, nothing_to_do, views};
-use crate::domain::{Actor, CallId, Code, Digest, GestureMeans, Role};
+use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, ElicitationEnd, Outcome, Verdict};
 use crate::session::command::{Decision, Refusal};
 use crate::session::event::{EditedArgs, Event};
@@ -191,14 +191,14 @@ impl Draft<'_> {
         // The rules are applied to the changed arguments again.
         let args = edited.as_ref().map_or(&call.args, |edited| &edited.args);
         check_not_denied(self, call, args)?;
-        let who = (&decision.by, decision.role);
-        let is_new = consent(
-            self,
-            call,
-            (edited, decision.dry_run.clone()),
-            (who, decision.digest.is_some()),
-            decision.reason.as_deref(),
-        )?;
+        let yes = Yes {
+            person: Person::of(decision),
+            edited,
+            dry_run: decision.dry_run.clone(),
+            names_digest: decision.digest.is_some(),
+            reason: decision.reason.as_deref(),
+        };
+        let is_new = consent(self, call, yes)?;
         if is_new {
             self.advance();
         }
@@ -206,7 +206,7 @@ impl Draft<'_> {
     }
 
     fn reject_call(&mut self, call: &Call, decision: &Decision) -> Result<(), Refusal> {
-        check_may_decide(self, call, (&decision.by, decision.role))?;
+        check_may_decide(self, call, Person::of(decision))?;
         let by = Decider::Person(decision.by.clone());
         if decision.take_back && call.is_pending() {
             withdraw_consent(self, call, &decision.by);
@@ -237,7 +237,7 @@ impl Draft<'_> {
         call_ids: Option<&[CallId]>,
         approved: bool,
         reason: Option<&str>,
-        (by, role): (&Actor, Option<Role>),
+        person: Person<'_>,
     ) -> Result<(), Refusal> {
         let ids = match call_ids {
             Some(ids) => ids.to_vec(),
@@ -253,7 +253,7 @@ impl Draft<'_> {
                 pending.map(|call| call.id.clone()).collect()
             }
         };
-        self.check_together(&ids, approved, (by, role))?;
+        self.check_together(&ids, approved, person)?;
         for id in &ids {
             // Calls that were decided one by one keep their decision; overdue calls cannot be approved.
             let call = self.find(id).ok().filter(|call| {
@@ -261,9 +261,16 @@ impl Draft<'_> {
             });
             let Some(call) = call.cloned() else { continue };
             if approved {
-                consent(self, &call, (None, None), ((by, role), false), reason)?;
+                let yes = Yes {
+                    person,
+                    edited: None,
+                    dry_run: None,
+                    names_digest: false,
+                    reason,
+                };
+                consent(self, &call, yes)?;
             } else {
-                self.reject(id, reason, Decider::Person(by.clone()));
+                self.reject(id, reason, Decider::Person(person.actor.clone()));
             }
         }
         if !self.events.is_empty() {
@@ -278,7 +285,7 @@ impl Draft<'_> {
         &self,
         ids: &[CallId],
         approved: bool,
-        who: (&Actor, Option<Role>),
+        person: Person<'_>,
     ) -> Result<(), Refusal> {
         let mut too_late = Ok(());
         let mut is_too_late = approved && !ids.is_empty();
@@ -290,7 +297,7 @@ impl Draft<'_> {
             let call = self.find(id)?;
             if !approved {
                 if call.is_pending() {
-                    check_may_decide(self, call, who)?;
+                    check_may_decide(self, call, person)?;
                 }
                 continue;
             }
@@ -306,13 +313,14 @@ impl Draft<'_> {
         if is_too_late { too_late } else { Ok(()) }
     }
 
-    pub(super) fn approve(
-        &mut self,
-        id: &CallId,
-        (edited, dry_run): (Option<EditedArgs>, Option<Digest>),
-        (by, gesture): (Decider, Option<GestureMeans>),
-        reason: Option<&str>,
-    ) {
+    pub(super) fn approve(&mut self, id: &CallId, approval: Approval) {
+        let Approval {
+            by,
+            edited,
+            gesture,
+            dry_run,
+            reason,
+        } = approval;
         let (edited, edited_by) = match edited {
             Some(edited) => (Some(edited), None),
             None => self.earlier_edit(id, &by),
@@ -321,7 +329,7 @@ impl Draft<'_> {
             call: id.clone(),
             verdict: Verdict::Approved,
             by,
-            reason: reason.map(ToOwned::to_owned),
+            reason,
             edited,
             edited_by,
             gesture,

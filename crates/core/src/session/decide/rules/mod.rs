@@ -1,6 +1,5 @@
 //! Applies rules and expiry to calls, and manages the rules of a session.
 
-mod network;
 mod review;
 
 use std::sync::Arc;
@@ -8,13 +7,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use self::network::host_refused;
 pub(super) use self::review::{ask_for_review, reviewed};
 use super::Draft;
-use super::consent::{is_still_approved, renew_wants, ruling};
-use crate::domain::{Actor, Code};
+use super::consent::{Approval, is_still_approved, renew_wants, ruling};
+use crate::domain::{Actor, Code, HostRefusal};
 use crate::session::call::{Call, CallStatus, Decider};
-use crate::session::command::{Command, Refusal};
+use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::policy::{PolicyEffect, Rule, RuleName, Ruling};
 
@@ -23,6 +21,10 @@ const REPEATED: &str =
 
 /// The rule name in the journal if no rule covers a call.
 const ASK_EVERYTHING: &str = "ask everything";
+
+/// Maximum number of hosts reported until a person sends a message or gives a rule, because a program can
+/// make up any number.
+const MAX_TOLD: usize = 16;
 
 /// Decides pending calls by rules as far as possible; the others stay pending.
 pub(super) fn apply_policy(draft: &mut Draft<'_>) {
@@ -52,7 +54,7 @@ pub(super) fn apply_policy(draft: &mut Draft<'_>) {
             // The person who took their approval back wants to decide again.
             PolicyEffect::Allow if call.awaits_person => {}
             PolicyEffect::Allow => {
-                draft.approve(&call.id, (None, None), (by_rule(&ruling), None), None);
+                draft.approve(&call.id, Approval::of(by_rule(&ruling)));
             }
             PolicyEffect::Ask => {}
         }
@@ -161,21 +163,9 @@ pub(super) fn check_not_denied(
     }
 }
 
-/// Follows a command about the session's rules or a refused host.
-pub(super) fn keep(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
-    if let Command::GiveRule { rule, by } = command {
-        give_rule(draft, rule, by)?;
-    } else if let Command::TakeRuleBack { id, by } = command {
-        take_rule_back(draft, id, by)?;
-    } else if let Command::HostRefused(refusal) = command {
-        host_refused(draft, refusal);
-    }
-    Ok(())
-}
-
 /// Adds a rule for this session only and applies it to open calls. A rule with an existing id changes
 /// nothing.
-fn give_rule(draft: &mut Draft<'_>, rule: &Rule, by: &Actor) -> Result<(), Refusal> {
+pub(super) fn give_rule(draft: &mut Draft<'_>, rule: &Rule, by: &Actor) -> Result<(), Refusal> {
     if draft.control.rules.find(&rule.id).is_some() {
         return Ok(());
     }
@@ -193,7 +183,7 @@ fn give_rule(draft: &mut Draft<'_>, rule: &Rule, by: &Actor) -> Result<(), Refus
 }
 
 /// Removes a rule of the session. Calls that it allowed and that have not started wait again.
-fn take_rule_back(draft: &mut Draft<'_>, id: &str, by: &Actor) -> Result<(), Refusal> {
+pub(super) fn take_rule_back(draft: &mut Draft<'_>, id: &str, by: &Actor) -> Result<(), Refusal> {
     if draft.control.rules.find(id).is_none() {
         return Err(Refusal::new(Code::NotFound, "there is no such rule"));
     }
@@ -217,5 +207,14 @@ fn by_rule(ruling: &Ruling) -> Decider {
     Decider::Rule {
         name,
         id: (!id.is_empty()).then_some(id),
+    }
+}
+
+/// Reports a refused host: each host once, and a limited number until a person acts.
+pub(super) fn host_refused(draft: &mut Draft<'_>, refusal: &HostRefusal) {
+    let told = &draft.control.refused_hosts;
+    let is_known = told.contains(&(refusal.host.clone(), refusal.port));
+    if !is_known && told.len() < MAX_TOLD && draft.control.journal.is_some() {
+        draft.push(Event::HostRefused(Box::new(refusal.clone())));
     }
 }

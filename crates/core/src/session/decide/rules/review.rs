@@ -5,8 +5,9 @@
 use crate::domain::CallId;
 use crate::session::call::{Call, Decider};
 use crate::session::decide::Draft;
+use crate::session::decide::consent::Approval;
 use crate::session::event::Event;
-use crate::session::model::Spent;
+use crate::session::model::AttemptUsage;
 use crate::session::review::{Review, ReviewVerdict};
 
 /// Requests a review of the next call that the model may decide, in parallel with asking the person.
@@ -46,7 +47,8 @@ fn is_open(draft: &Draft<'_>, call: &Call) -> bool {
 pub(in crate::session::decide) fn reviewed(
     draft: &mut Draft<'_>,
     id: &CallId,
-    (review, spent): (&Review, &[Spent]),
+    review: &Review,
+    spent: &[AttemptUsage],
 ) {
     let running = draft.control.reviewing.running.clone();
     let Some(running) = running.filter(|running| running.call == *id) else {
@@ -70,7 +72,7 @@ pub(in crate::session::decide) fn reviewed(
             reason: review.reason.clone(),
             cost: review.cost,
         };
-        draft.approve(id, (None, None), (by, None), None);
+        draft.approve(id, Approval::of(by));
         draft.advance();
     } else {
         ask_for_review(draft);

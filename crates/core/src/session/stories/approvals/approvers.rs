@@ -19,7 +19,7 @@ fn asks(who: Approver) -> Rule {
 fn asked(who: Approver) -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![asks(who)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     (world, call)
@@ -59,13 +59,13 @@ fn call(world: &World, id: &CallId) -> Call {
 fn the_owner_may_not_say_yes_where_somebody_else_must() {
     let (mut world, id) = asked(Approver::SomebodyElse);
     assert_eq!(call(&world, &id).wants.approvers, [Approver::SomebodyElse]);
-    let refusal = world.tell(&decides(&id, true, owner())).unwrap_err();
+    let refusal = world.submit(&decides(&id, true, owner())).unwrap_err();
     assert_eq!(refusal.code, Code::NotAllowed);
     assert!(refusal.message.contains("somebody else"), "{refusal}");
     let viewer = decides(&id, true, (bo(), Role::Viewer));
-    assert_eq!(world.tell(&viewer).unwrap_err().code, Code::NotAllowed);
+    assert_eq!(world.submit(&viewer).unwrap_err().code, Code::NotAllowed);
     world
-        .tell(&decides(&id, true, (bo(), Role::Member)))
+        .submit(&decides(&id, true, (bo(), Role::Member)))
         .unwrap();
     assert_eq!(world.started().len(), 1);
     world.check_folds();
@@ -75,11 +75,11 @@ fn the_owner_may_not_say_yes_where_somebody_else_must() {
 fn a_higher_role_may_say_yes_and_a_lower_one_may_not() {
     let (mut world, id) = asked(Approver::Role("admin".into()));
     for who in [owner(), (bo(), Role::Member)] {
-        let refusal = world.tell(&decides(&id, true, who)).unwrap_err();
+        let refusal = world.submit(&decides(&id, true, who)).unwrap_err();
         assert!(refusal.message.contains("`admin`"), "{refusal}");
     }
     world
-        .tell(&decides(&id, true, (bo(), Role::Owner)))
+        .submit(&decides(&id, true, (bo(), Role::Owner)))
         .unwrap();
     assert_eq!(world.started().len(), 1);
     world.check_folds();
@@ -88,14 +88,14 @@ fn a_higher_role_may_say_yes_and_a_lower_one_may_not() {
 #[test]
 fn two_people_say_yes_one_after_the_other() {
     let (mut world, id) = asked(Approver::Two);
-    world.tell(&decides(&id, true, owner())).unwrap();
-    world.tell(&decides(&id, true, owner())).unwrap();
+    world.submit(&decides(&id, true, owner())).unwrap();
+    world.submit(&decides(&id, true, owner())).unwrap();
     assert!(call(&world, &id).is_pending(), "one person counts once");
     assert_eq!(call(&world, &id).consents.len(), 1);
     world.crash();
     assert_eq!(call(&world, &id).consents.len(), 1);
     world
-        .tell(&decides(&id, true, (bo(), Role::Member)))
+        .submit(&decides(&id, true, (bo(), Role::Member)))
         .unwrap();
     assert_eq!(world.started().len(), 1);
     world.check_folds();
@@ -104,30 +104,30 @@ fn two_people_say_yes_one_after_the_other() {
 #[test]
 fn the_first_yes_goes_with_its_giver_and_with_the_arguments() {
     let (mut world, id) = asked(Approver::Two);
-    world.tell(&decides(&id, true, owner())).unwrap();
+    world.submit(&decides(&id, true, owner())).unwrap();
     let Command::Decide(mut back) = decides(&id, false, owner()) else {
         unreachable!()
     };
     back.take_back = true;
-    world.tell(&Command::Decide(back)).unwrap();
+    world.submit(&Command::Decide(back)).unwrap();
     assert_eq!(call(&world, &id).consents, []);
     world
-        .tell(&decides(&id, true, (bo(), Role::Member)))
+        .submit(&decides(&id, true, (bo(), Role::Member)))
         .unwrap();
     let edited = approve_edited(&world, &id, json!({ "n": 8 }));
-    world.tell(&edited).unwrap();
+    world.submit(&edited).unwrap();
     let now = call(&world, &id);
     assert!(now.is_pending(), "the first yes was to other arguments");
     assert_eq!(now.args, json!({ "n": 8 }));
     assert_eq!(now.consents.len(), 1);
     let blind = decides(&id, true, (bo(), Role::Member));
-    let refusal = world.tell(&blind).unwrap_err();
+    let refusal = world.submit(&blind).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
     let Command::Decide(mut seen) = blind else {
         unreachable!()
     };
     seen.digest = now.digest().cloned();
-    world.tell(&Command::Decide(seen)).unwrap();
+    world.submit(&Command::Decide(seen)).unwrap();
     assert_eq!(world.started().len(), 1);
     world.check_folds();
 }
@@ -141,7 +141,7 @@ fn no_nearer_rule_stands_for_another_person() {
         rule: Box::new(allow),
         by: World::person(),
     };
-    world.tell(&give).unwrap();
+    world.submit(&give).unwrap();
     assert!(call(&world, &id).is_pending());
     world.check_folds();
 }
@@ -150,8 +150,8 @@ fn no_nearer_rule_stands_for_another_person() {
 fn the_owner_may_always_refuse() {
     let (mut world, id) = asked(Approver::Role("admin".into()));
     let stranger = decides(&id, false, (bo(), Role::Member));
-    assert_eq!(world.tell(&stranger).unwrap_err().code, Code::NotAllowed);
-    world.tell(&decides(&id, false, owner())).unwrap();
+    assert_eq!(world.submit(&stranger).unwrap_err().code, Code::NotAllowed);
+    world.submit(&decides(&id, false, owner())).unwrap();
     assert!(world.started().is_empty());
     world.check_folds();
 }
@@ -159,12 +159,12 @@ fn the_owner_may_always_refuse() {
 #[test]
 fn rules_that_want_more_by_now_take_an_approval_back() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let id = world.queue()[0].clone();
-    world.tell(&decides(&id, true, owner())).unwrap();
+    world.submit(&decides(&id, true, owner())).unwrap();
     world.rules.policy = policy(vec![asks(Approver::Two)]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     let now = call(&world, &id);
     assert!(matches!(now.status, CallStatus::Pending { .. }));
     assert_eq!(now.wants.approvers, [Approver::Two]);
@@ -175,14 +175,14 @@ fn rules_that_want_more_by_now_take_an_approval_back() {
 fn a_yes_of_others_does_not_stand_for_the_owner_once_the_owner_is_asked() {
     let mut world = World::new();
     world.rules.policy = policy(vec![asks(Approver::Role("admin".into()))]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let id = world.queue()[0].clone();
     world
-        .tell(&decides(&id, true, (bo(), Role::Admin)))
+        .submit(&decides(&id, true, (bo(), Role::Admin)))
         .unwrap();
     world.rules.policy = policy(vec![asks(Approver::Owner)]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     assert!(call(&world, &id).is_pending());
     world.check_folds();
 }

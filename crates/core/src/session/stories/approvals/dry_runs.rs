@@ -18,7 +18,7 @@ fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
             .map(|tool| rule(&format!("asks {tool}"), tool, PolicyEffect::Ask))
             .collect(),
     );
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, tools);
     let calls = world.queue();
     (world, calls)
@@ -67,7 +67,7 @@ fn runs(world: &World, id: &CallId) -> bool {
 
 fn changes_nothing(world: &mut World, command: &Command) {
     let version = world.state.control.version;
-    world.tell(command).unwrap();
+    world.submit(command).unwrap();
     assert_eq!(world.state.control.version, version, "{command:?}");
 }
 
@@ -75,11 +75,11 @@ fn changes_nothing(world: &mut World, command: &Command) {
 fn a_dry_run_leaves_the_call_waiting_and_its_result_is_kept() {
     let (mut world, calls) = asked(&["a"]);
     let seq = world.state.control.seq;
-    world.tell(&tried(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
     assert!(runs(&world, &calls[0]));
     // A repeat changes nothing.
     changes_nothing(&mut world, &tried(&calls[0]));
-    world.tell(&over(&calls[0])).unwrap();
+    world.submit(&over(&calls[0])).unwrap();
     assert!(!runs(&world, &calls[0]));
     let kept = dry_run(&world, &calls[0]).unwrap();
     assert_eq!(kept.by, World::person());
@@ -91,10 +91,10 @@ fn a_dry_run_leaves_the_call_waiting_and_its_result_is_kept() {
         "nothing stands in the transcript"
     );
     // A second dry run, which is then dropped.
-    world.tell(&tried(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
     assert_eq!(dry_run(&world, &calls[0]).unwrap().report, None);
-    world.tell(&over(&calls[0])).unwrap();
-    world.tell(&dropped(&calls[0])).unwrap();
+    world.submit(&over(&calls[0])).unwrap();
+    world.submit(&dropped(&calls[0])).unwrap();
     assert_eq!(dry_run(&world, &calls[0]), None);
     changes_nothing(&mut world, &dropped(&calls[0]));
 }
@@ -102,32 +102,32 @@ fn a_dry_run_leaves_the_call_waiting_and_its_result_is_kept() {
 #[test]
 fn a_result_that_nobody_waits_for_is_dropped() {
     let (mut world, calls) = asked(&["a", "b"]);
-    world.tell(&tried(&calls[0])).unwrap();
-    world.tell(&dropped(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
+    world.submit(&dropped(&calls[0])).unwrap();
     assert!(!runs(&world, &calls[0]));
     changes_nothing(&mut world, &over(&calls[0]));
     // A decision also ends the dry run.
-    world.tell(&tried(&calls[0])).unwrap();
-    world.tell(&reject(&calls[0], None)).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
+    world.submit(&reject(&calls[0], None)).unwrap();
     assert!(!runs(&world, &calls[0]));
     changes_nothing(&mut world, &over(&calls[0]));
-    world.tell(&tried(&calls[1])).unwrap();
-    world.tell(&over(&calls[1])).unwrap();
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&tried(&calls[1])).unwrap();
+    world.submit(&over(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(dry_run(&world, &calls[1]), None);
-    let refusal = world.tell(&tried(&calls[1])).unwrap_err();
+    let refusal = world.submit(&tried(&calls[1])).unwrap_err();
     assert_eq!(refusal.code, Code::AlreadyDecided);
 }
 
 #[test]
 fn a_session_has_two_at_a_time() {
     let (mut world, calls) = asked(&["a", "b", "c"]);
-    world.tell(&tried(&calls[0])).unwrap();
-    world.tell(&tried(&calls[1])).unwrap();
-    let refusal = world.tell(&tried(&calls[2])).unwrap_err();
+    world.submit(&tried(&calls[0])).unwrap();
+    world.submit(&tried(&calls[1])).unwrap();
+    let refusal = world.submit(&tried(&calls[2])).unwrap_err();
     assert_eq!(refusal.code, Code::TooManyRequests);
-    world.tell(&over(&calls[0])).unwrap();
-    world.tell(&tried(&calls[2])).unwrap();
+    world.submit(&over(&calls[0])).unwrap();
+    world.submit(&tried(&calls[2])).unwrap();
     assert!(runs(&world, &calls[2]));
 }
 
@@ -140,9 +140,9 @@ fn only_what_was_shown_is_tried() {
         by: World::person(),
         role: None,
     };
-    let refusal = world.tell(&stale).unwrap_err();
+    let refusal = world.submit(&stale).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
-    let nobody = world.tell(&tried(&CallId::new(7, 7))).unwrap_err();
+    let nobody = world.submit(&tried(&CallId::new(7, 7))).unwrap_err();
     assert_eq!(nobody.code, Code::NoSuchCall);
 }
 
@@ -154,22 +154,22 @@ fn whoever_may_approve_may_try() {
     careful.approvers.who = Approver::SomebodyElse;
     let mut world = World::new();
     world.rules.policy = policy(vec![careful]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     let bo = Actor {
         id: UserId::from_bits(8),
         name: "Bo".into(),
     };
-    let refusal = world.tell(&tried(&call)).unwrap_err();
+    let refusal = world.submit(&tried(&call)).unwrap_err();
     assert_eq!(refusal.code, Code::NotAllowed);
-    let refusal = world.tell(&tried_by(&call, (bo.clone(), Role::Viewer)));
+    let refusal = world.submit(&tried_by(&call, (bo.clone(), Role::Viewer)));
     assert_eq!(refusal.unwrap_err().code, Code::NotAllowed);
     world
-        .tell(&tried_by(&call, (bo.clone(), Role::Member)))
+        .submit(&tried_by(&call, (bo.clone(), Role::Member)))
         .unwrap();
     assert_eq!(dry_run(&world, &call).unwrap().by, bo);
-    let refusal = world.tell(&dropped(&call)).unwrap_err();
+    let refusal = world.submit(&dropped(&call)).unwrap_err();
     assert_eq!(refusal.code, Code::NotAllowed);
 }
 
@@ -177,12 +177,12 @@ fn whoever_may_approve_may_try() {
 #[test]
 fn a_dry_run_ends_with_its_gateway() {
     let (mut world, calls) = asked(&["a"]);
-    world.tell(&tried(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
     world.crash();
     assert_eq!(dry_run(&world, &calls[0]), None);
     assert!(call(&world, &calls[0]).is_pending());
-    world.tell(&tried(&calls[0])).unwrap();
-    world.tell(&over(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
+    world.submit(&over(&calls[0])).unwrap();
     world.crash();
     assert!(dry_run(&world, &calls[0]).is_some(), "a result stays");
 }
@@ -191,20 +191,20 @@ fn a_dry_run_ends_with_its_gateway() {
 #[test]
 fn a_yes_may_take_the_result_and_nothing_runs_beside() {
     let (mut world, calls) = asked(&["a", "b", "c"]);
-    let none = world.tell(&take(&world, &calls[1])).unwrap_err();
+    let none = world.submit(&take(&world, &calls[1])).unwrap_err();
     assert_eq!(none.code, Code::ChangedSinceShown);
-    world.tell(&tried(&calls[1])).unwrap();
-    world.tell(&over(&calls[1])).unwrap();
+    world.submit(&tried(&calls[1])).unwrap();
+    world.submit(&over(&calls[1])).unwrap();
     let taken = take(&world, &calls[1]);
-    world.tell(&taken).unwrap();
+    world.submit(&taken).unwrap();
     let result = call(&world, &calls[1]).taken_result;
     assert_eq!(result, Some(Digest::from_wire("tried")));
     // The same decision again changes nothing, and a plain approval is another decision.
     changes_nothing(&mut world, &taken);
-    let plain = world.tell(&approve(&calls[1])).unwrap_err();
+    let plain = world.submit(&approve(&calls[1])).unwrap_err();
     assert_eq!(plain.code, Code::AlreadyDecided);
-    world.tell(&approve(&calls[0])).unwrap();
-    world.tell(&approve(&calls[2])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[2])).unwrap();
     assert_eq!(world.started(), [calls[1].clone()]);
     world.finish(&calls[1]);
     assert_eq!(
@@ -218,26 +218,26 @@ fn a_yes_may_take_the_result_and_nothing_runs_beside() {
 #[test]
 fn a_result_that_is_not_the_shown_one_is_not_taken() {
     let (mut world, calls) = asked(&["a", "b"]);
-    world.tell(&tried(&calls[0])).unwrap();
-    world.tell(&over(&calls[0])).unwrap();
+    world.submit(&tried(&calls[0])).unwrap();
+    world.submit(&over(&calls[0])).unwrap();
     let first = take(&world, &calls[0]);
     // A newer dry run has another result.
-    world.tell(&tried(&calls[0])).unwrap();
-    let refusal = world.tell(&first).unwrap_err();
+    world.submit(&tried(&calls[0])).unwrap();
+    let refusal = world.submit(&first).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
     let other = Command::DryRunEnded {
         call: calls[0].clone(),
         report: Box::new(report("other")),
     };
-    world.tell(&other).unwrap();
-    let refusal = world.tell(&first).unwrap_err();
+    world.submit(&other).unwrap();
+    let refusal = world.submit(&first).unwrap_err();
     assert_eq!(
         (refusal.code, refusal.field),
         (Code::ChangedSinceShown, Some("dryRun"))
     );
     // After the approval is taken back, the call waits with its dry run as before.
-    world.tell(&take(&world, &calls[0])).unwrap();
-    world.tell(&reject(&calls[0], None)).unwrap();
+    world.submit(&take(&world, &calls[0])).unwrap();
+    world.submit(&reject(&calls[0], None)).unwrap();
     let again = call(&world, &calls[0]);
     assert!(again.is_pending() && again.taken_result.is_none());
     assert!(again.dry_run_result().is_some());
@@ -250,12 +250,12 @@ fn only_the_last_of_two_takes_the_result() {
     careful.approvers.who = Approver::Two;
     let mut world = World::new();
     world.rules.policy = policy(vec![careful]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let id = world.queue()[0].clone();
-    world.tell(&tried(&id)).unwrap();
-    world.tell(&over(&id)).unwrap();
-    let refusal = world.tell(&take(&world, &id)).unwrap_err();
+    world.submit(&tried(&id)).unwrap();
+    world.submit(&over(&id)).unwrap();
+    let refusal = world.submit(&take(&world, &id)).unwrap_err();
     assert_eq!(
         (refusal.code, refusal.field),
         (Code::NotAllowed, Some("dryRun"))
@@ -267,8 +267,8 @@ fn only_the_last_of_two_takes_the_result() {
             name: "Bo".into(),
         };
     }
-    world.tell(&approve(&id)).unwrap();
-    world.tell(&bos).unwrap();
+    world.submit(&approve(&id)).unwrap();
+    world.submit(&bos).unwrap();
     assert!(call(&world, &id).taken_result.is_some());
     assert_eq!(world.started(), [id]);
 }

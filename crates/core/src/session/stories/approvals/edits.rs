@@ -21,7 +21,7 @@ fn asks(who: Approver) -> Rule {
 fn asked(who: Approver) -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![asks(who)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     (world, call)
@@ -69,11 +69,11 @@ fn yes(world: &World, id: &CallId, by: Actor, args: Option<Value>) -> Command {
 }
 
 fn edits(world: &mut World, id: &CallId, by: Actor, args: Value) -> Result<(), Refusal> {
-    world.tell(&yes(world, id, by, Some(args)))
+    world.submit(&yes(world, id, by, Some(args)))
 }
 
 fn approves(world: &mut World, id: &CallId, by: Actor) -> Result<(), Refusal> {
-    world.tell(&yes(world, id, by, None))
+    world.submit(&yes(world, id, by, None))
 }
 
 /// The arguments in the approval of a call, with their author.
@@ -126,7 +126,7 @@ fn the_decision_tells_the_change_whoever_made_it() {
 
     // One person edits, takes the approval back, and approves the call as it is then.
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let id = world.queue()[0].clone();
     edits(&mut world, &id, World::person(), json!({ "n": 7 })).unwrap();
@@ -138,7 +138,7 @@ fn the_decision_tells_the_change_whoever_made_it() {
         take_back: true,
         ..back
     };
-    world.tell(&Command::Decide(back)).unwrap();
+    world.submit(&Command::Decide(back)).unwrap();
     let known = world.journal.len();
     let all = Command::DecideAll {
         call_ids: Some(world.queue()),
@@ -147,7 +147,7 @@ fn the_decision_tells_the_change_whoever_made_it() {
         by: World::person(),
         role: None,
     };
-    world.tell(&all).unwrap();
+    world.submit(&all).unwrap();
     world.journal.drain(..known);
     assert_eq!(told(&world), Some((json!({ "n": 7 }), None)));
 }
@@ -165,7 +165,7 @@ fn a_yes_that_the_owner_took_back_lets_nothing_run_that_they_wrote() {
         take_back: true,
         ..back
     };
-    world.tell(&Command::Decide(back)).unwrap();
+    world.submit(&Command::Decide(back)).unwrap();
     for other in [bo(), somebody(9, "Cy")] {
         approves(&mut world, &id, other).unwrap();
     }
@@ -194,14 +194,14 @@ fn no_rule_and_no_change_of_rules_stands_for_the_owner() {
         let mut allow = rule("all of it", "*", PolicyEffect::Allow);
         allow.scope = scope;
         world.rules.policy = policy(vec![allow]);
-        world.tell(&Command::ReviewCalls).unwrap();
+        world.submit(&Command::ReviewCalls).unwrap();
         assert!(
             call(&world, &id).is_pending(),
             "a rule allows what was proposed"
         );
     }
     world.rules.policy = policy(vec![]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     let refused = approves(&mut world, &id, bo()).unwrap_err();
     assert!(refused.message.contains("the owner"), "{refused}");
     approves(&mut world, &id, World::person()).unwrap();
@@ -222,9 +222,9 @@ fn a_yes_to_several_calls_is_none_to_arguments_that_others_wrote() {
         take_back: true,
         ..back
     };
-    world.tell(&Command::Decide(back)).unwrap();
+    world.submit(&Command::Decide(back)).unwrap();
     world.rules.policy = policy(vec![]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     let all = Command::DecideAll {
         call_ids: Some(vec![id.clone()]),
         approved: true,
@@ -232,7 +232,7 @@ fn a_yes_to_several_calls_is_none_to_arguments_that_others_wrote() {
         by: World::person(),
         role: Some(Role::Member),
     };
-    let refused = world.tell(&all).unwrap_err();
+    let refused = world.submit(&all).unwrap_err();
     assert_eq!(refused.code, Code::ChangedSinceShown);
     approves(&mut world, &id, World::person()).unwrap();
     assert_eq!(world.started().len(), 1);
@@ -276,23 +276,23 @@ fn what_others_wrote_is_not_tried_before_the_owner_has_said_yes_to_it() {
         by,
         role: Some(Role::Admin),
     };
-    world.tell(&tried_by(bo())).unwrap();
+    world.submit(&tried_by(bo())).unwrap();
     let over = Command::DryRunEnded {
         call: id.clone(),
         report: Box::new(report("tried")),
     };
-    world.tell(&over).unwrap();
+    world.submit(&over).unwrap();
     edits(&mut world, &id, bo(), json!({ "n": 8 })).unwrap();
     assert_eq!(call(&world, &id).dry_run, None, "it tried something else");
-    let refused = world.tell(&tried_by(bo())).unwrap_err();
+    let refused = world.submit(&tried_by(bo())).unwrap_err();
     assert_eq!(refused.code, Code::NotAllowed, "{refused}");
-    world.tell(&tried_by(World::person())).unwrap();
+    world.submit(&tried_by(World::person())).unwrap();
     let stale = yes(&world, &id, bo(), None);
     let Command::Decide(mut stale) = stale else {
         unreachable!()
     };
     stale.dry_run = Some(Digest::from_wire("tried"));
-    let refused = world.tell(&Command::Decide(stale)).unwrap_err();
+    let refused = world.submit(&Command::Decide(stale)).unwrap_err();
     assert_eq!(refused.code, Code::ChangedSinceShown, "{refused}");
     world.check_folds();
 }

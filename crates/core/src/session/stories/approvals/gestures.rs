@@ -18,7 +18,7 @@ fn wants_gesture(tool: &str) -> Rule {
 fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.rules.policy = policy(vec![wants_gesture("a")]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, tools);
     let calls = world.queue();
     (world, calls)
@@ -54,7 +54,7 @@ fn all(calls: &[CallId]) -> Command {
 }
 
 fn refused(world: &mut World, command: &Command) {
-    let refusal = world.tell(command).unwrap_err();
+    let refusal = world.submit(command).unwrap_err();
     assert_eq!(refusal.code, Code::GestureRequired, "{refusal}");
 }
 
@@ -70,10 +70,10 @@ fn a_yes_without_a_gesture_or_with_one_for_something_else_starts_nothing() {
         refused(&mut world, &with(vec![wrong], approve(&calls[0])));
     }
     let right = vec![shown(&world, &calls[0], None)];
-    world.tell(&with(right, approve(&calls[0]))).unwrap();
+    world.submit(&with(right, approve(&calls[0]))).unwrap();
     refused(&mut world, &approve(&calls[1]));
     let right = vec![shown(&world, &calls[1], None)];
-    world.tell(&with(right, approve(&calls[1]))).unwrap();
+    world.submit(&with(right, approve(&calls[1]))).unwrap();
     assert_eq!(world.started().len(), 2);
     let by_gesture = world.events().filter(|event| {
         let passkey = Some(GestureMeans::Passkey);
@@ -95,7 +95,7 @@ fn changed_arguments_need_a_gesture_for_them() {
         refused(&mut world, &with(vec![wrong], edit.clone()));
     }
     let right = shown(&world, &calls[0], Some(&args));
-    world.tell(&with(vec![right], edit)).unwrap();
+    world.submit(&with(vec![right], edit)).unwrap();
     assert_eq!(world.started().len(), 1);
 }
 
@@ -107,7 +107,7 @@ fn one_gesture_approves_the_whole_set_and_no_more() {
     refused(&mut world, &with(vec![first.clone()], all(&calls)));
     assert!(world.started().is_empty(), "all of them, or none");
     let both = vec![first, shown(&world, &calls[2], None)];
-    world.tell(&with(both, all(&calls))).unwrap();
+    world.submit(&with(both, all(&calls))).unwrap();
     assert_eq!(world.started().len(), 3, "the second one wants none");
 }
 
@@ -120,18 +120,18 @@ fn a_nearer_rule_does_not_lift_it_and_a_newer_one_takes_the_yes_back() {
         rule: Box::new(nearer),
         by: World::person(),
     };
-    world.tell(&give).unwrap();
+    world.submit(&give).unwrap();
     assert!(world.started().is_empty(), "it waits for a gesture");
     refused(&mut world, &approve(&calls[0]));
 
     let (mut world, calls) = asked(&["b", "a"]);
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.rules.policy = policy(vec![wants_gesture("*")]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     let right = vec![shown(&world, &calls[1], None)];
-    world.tell(&with(right, approve(&calls[1]))).unwrap();
+    world.submit(&with(right, approve(&calls[1]))).unwrap();
     assert!(world.started().is_empty(), "the first yes came without one");
     let right = vec![shown(&world, &calls[0], None)];
-    world.tell(&with(right, approve(&calls[0]))).unwrap();
+    world.submit(&with(right, approve(&calls[0]))).unwrap();
     assert_eq!(world.started().len(), 2);
 }

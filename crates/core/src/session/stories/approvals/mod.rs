@@ -19,7 +19,7 @@ use crate::session::{Command, Decision, Edit, PolicyEffect, Rule};
 #[test]
 fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
     world.rules.policy = policy(vec![rule("no more", "a", PolicyEffect::Deny)]);
@@ -31,20 +31,20 @@ fn a_tool_that_was_denied_meanwhile_does_not_run_by_any_approval() {
         role: None,
     };
     for command in [approve(&calls[0]), all] {
-        let refusal = world.tell(&command).unwrap_err();
+        let refusal = world.submit(&command).unwrap_err();
         assert_eq!(refusal.code, Code::NotAllowed, "{}", refusal.message);
         assert!(refusal.message.contains("no more"), "{}", refusal.message);
     }
     assert!(world.started().is_empty(), "nothing of it was decided");
-    world.tell(&reject(&calls[0], None)).unwrap();
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&reject(&calls[0], None)).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(world.started(), vec![calls[1].clone()]);
 }
 
 /// A world with three calls; the rule for `a` is set afterwards.
 fn three_calls_then(effect: PolicyEffect, before: impl FnOnce(&mut World)) -> (World, Vec<CallId>) {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     before(&mut world);
     answer_calls(&mut world, &["a", "b", "c"]);
     let calls = world.queue();
@@ -64,10 +64,10 @@ fn status(world: &World, call: &CallId) -> CallStatus {
 #[test]
 fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
     let (mut world, calls) = three_calls_then(PolicyEffect::Ask, |_| {});
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.rules.policy = policy(vec![rule_for_a(PolicyEffect::Deny)]);
-    world.tell(&approve(&calls[1])).unwrap();
-    world.tell(&approve(&calls[2])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[2])).unwrap();
     assert_eq!(world.started(), calls[1..].to_vec());
     let CallStatus::Ended { status, by } = status(&world, &calls[0]) else {
         panic!("it has its result");
@@ -89,7 +89,7 @@ fn an_approved_call_does_not_start_with_its_siblings_once_its_tool_is_denied() {
 #[test]
 fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
     let (mut world, calls) = three_calls_then(PolicyEffect::Deny, |_| {});
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     assert!(matches!(
         status(&world, &calls[0]),
         CallStatus::Ended { .. }
@@ -97,7 +97,7 @@ fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
     let asked = CallStatus::Pending { asked: true };
     assert_eq!(status(&world, &calls[1]), asked, "the next card goes out");
     let before = world.journal.len();
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     assert_eq!(
         world.journal.len(),
         before,
@@ -105,7 +105,7 @@ fn calls_of_a_denied_tool_are_decided_as_soon_as_the_rule_is_there() {
     );
     let all = rule("by now", "*", PolicyEffect::Deny);
     world.rules.policy = policy(vec![all]);
-    world.tell(&Command::ReviewCalls).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
     assert!(world.queue().is_empty(), "the model is asked again");
     world.check_folds();
 }
@@ -119,21 +119,21 @@ fn what_a_rule_allowed_is_asked_once_the_rule_asks() {
         status(&world, &calls[0]),
         CallStatus::Approved { .. }
     ));
-    world.tell(&approve(&calls[1])).unwrap();
-    world.tell(&approve(&calls[2])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[2])).unwrap();
     assert!(world.started().is_empty());
     assert_eq!(
         status(&world, &calls[0]),
         CallStatus::Pending { asked: true }
     );
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     assert_eq!(world.started().len(), 3);
 }
 
 #[test]
 fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let call = world.queue()[0].clone();
     let edit = approve_edited(&world, &call, json!({"n": 7}));
@@ -154,34 +154,34 @@ fn changed_arguments_never_bind_to_another_tool_than_the_one_shown() {
                 by: World::person(),
                 role: None,
             });
-            let refusal = world.tell(&decision).unwrap_err();
+            let refusal = world.submit(&decision).unwrap_err();
             assert_eq!(refusal.code, Code::ChangedSinceShown);
         }
     }
-    world.tell(&edit).unwrap();
+    world.submit(&edit).unwrap();
 }
 
 #[test]
 fn an_approval_of_what_is_no_longer_so_is_no_repeat() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let call = world.queue()[0].clone();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     let digest = world.digest_of(&call);
-    world.tell(&shown(&approve(&call), &digest)).unwrap();
+    world.submit(&shown(&approve(&call), &digest)).unwrap();
     let other = shown(&approve(&call), "what another tab showed");
-    let refusal = world.tell(&other).unwrap_err();
+    let refusal = world.submit(&other).unwrap_err();
     assert_eq!(refusal.code, Code::ChangedSinceShown);
 }
 
 #[test]
 fn taking_back_twice_rejects_nothing() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let call = world.queue()[0].clone();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     let Command::Decide(decision) = reject(&call, None) else {
         panic!("a rejection is a decision");
     };
@@ -190,7 +190,7 @@ fn taking_back_twice_rejects_nothing() {
         ..decision
     });
     for _ in 0..2 {
-        world.tell(&take_back).unwrap();
+        world.submit(&take_back).unwrap();
         let waiting = world.state.control.turn.as_ref().unwrap().call(&call);
         assert!(waiting.unwrap().is_pending());
     }
@@ -233,7 +233,7 @@ fn shown(command: &Command, digest: &str) -> Command {
 #[test]
 fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b", "a"]);
     let calls = world.queue();
     let digest = world.digest_of(&calls[1]);
@@ -246,23 +246,23 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
         by: World::person(),
         role: None,
     };
-    world.tell(&edited).unwrap();
-    world.tell(&approve(&calls[1])).unwrap();
-    world.tell(&reject(&calls[2], None)).unwrap();
+    world.submit(&edited).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
+    world.submit(&reject(&calls[2], None)).unwrap();
     for call in &calls[..2] {
         world.finish(call);
     }
     // First the model is asked again, then the turn ends, then another turn has calls.
     for step in 0..3 {
         let before = world.journal.len();
-        let code = |world: &mut World, command: &Command| world.tell(command).unwrap_err().code;
+        let code = |world: &mut World, command: &Command| world.submit(command).unwrap_err().code;
         assert!(!world.queue().contains(&calls[0]), "the queue is gone");
-        world.tell(&edited).unwrap();
-        world.tell(&approve(&calls[1])).unwrap();
-        world.tell(&shown(&approve(&calls[1]), &digest)).unwrap();
-        world.tell(&reject(&calls[2], None)).unwrap();
-        world.tell(&all(true)).unwrap();
-        world.tell(&all(false)).unwrap();
+        world.submit(&edited).unwrap();
+        world.submit(&approve(&calls[1])).unwrap();
+        world.submit(&shown(&approve(&calls[1]), &digest)).unwrap();
+        world.submit(&reject(&calls[2], None)).unwrap();
+        world.submit(&all(true)).unwrap();
+        world.submit(&all(false)).unwrap();
         let stale = shown(&approve(&calls[1]), "another");
         assert_eq!(code(&mut world, &stale), Code::ChangedSinceShown);
         // The call ran with edited arguments; the first card shows something else.
@@ -277,7 +277,7 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
         match step {
             0 => world.answer("done", vec![]),
             1 => {
-                world.tell(&say("and again")).unwrap();
+                world.submit(&say("and again")).unwrap();
                 answer_calls(&mut world, &["b"]);
             }
             _ => {}
@@ -289,22 +289,22 @@ fn a_decision_sent_again_is_a_repeat_after_its_queue_is_gone() {
 #[test]
 fn only_the_newest_decisions_are_kept_for_repeats() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     world.rules.max_iterations = 64;
     world.rules.max_same_calls = None;
     let mut decided = Vec::new();
     for _ in 0..33 {
         answer_calls(&mut world, &["a", "b"]);
         for call in world.queue() {
-            world.tell(&approve(&call)).unwrap();
+            world.submit(&approve(&call)).unwrap();
             decided.push(call);
         }
         for call in world.queue() {
             world.finish(&call);
         }
     }
-    let refusal = world.tell(&approve(&decided[1])).unwrap_err();
+    let refusal = world.submit(&approve(&decided[1])).unwrap_err();
     assert_eq!(refusal.code, Code::NoSuchCall);
-    world.tell(&approve(&decided[2])).unwrap();
+    world.submit(&approve(&decided[2])).unwrap();
     assert_eq!(world.state.control.past.len(), 64);
 }

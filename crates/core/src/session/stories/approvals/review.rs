@@ -9,7 +9,8 @@ use crate::session::call::{CallStatus, Decider};
 use crate::session::properties::world::{World, approve, policy, reject, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::{
-    CallReview, Command, Effect, Event, PolicyEffect, Review, ReviewVerdict, Rule, Spent, effects,
+    AttemptUsage, CallReview, Command, Effect, Event, PolicyEffect, Review, ReviewVerdict, Rule,
+    effects,
 };
 
 fn opening(tool: &str) -> Rule {
@@ -24,7 +25,7 @@ fn asked(rules: Vec<Rule>, tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
     world.rules.has_reviewer = true;
     world.rules.policy = policy(rules);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, tools);
     let calls = world.queue();
     (world, calls)
@@ -39,7 +40,7 @@ fn said(call: &CallId, verdict: ReviewVerdict) -> Command {
             reason: "because".into(),
             cost: Some(MicroUsd(7)),
         },
-        spent: vec![Spent {
+        spent: vec![AttemptUsage {
             usage: TokenUsage {
                 input_tokens: 10,
                 output_tokens: 5,
@@ -83,7 +84,7 @@ fn a_yes_of_the_model_approves_what_was_opened_and_the_row_names_it() {
     let (mut world, calls) = asked(vec![opening("a")], &["a", "b"]);
     assert_eq!(under_review(&world), Some(calls[0].clone()));
     assert_eq!(world.asked().len(), 1, "the person is asked all the same");
-    world.tell(&allowed(&calls[0])).unwrap();
+    world.submit(&allowed(&calls[0])).unwrap();
     let turn = world.state.control.turn.as_ref().unwrap();
     let CallStatus::Approved { by, .. } = &turn.call(&calls[0]).unwrap().status else {
         panic!("the model said yes");
@@ -98,7 +99,7 @@ fn a_yes_of_the_model_approves_what_was_opened_and_the_row_names_it() {
     );
     assert_eq!(under_review(&world), None, "nobody opened the other one");
     assert_eq!(world.state.control.totals.cost, MicroUsd(7));
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(world.started().len(), 2);
     world.check_folds();
 }
@@ -122,7 +123,7 @@ fn without_a_reviewer_or_a_rule_that_opens_nobody_but_the_person_is_asked() {
         let mut world = World::new();
         world.rules.has_reviewer = has_reviewer;
         world.rules.policy = policy(rules);
-        world.tell(&say("go")).unwrap();
+        world.submit(&say("go")).unwrap();
         answer_calls(&mut world, &["a"]);
         assert_eq!(under_review(&world), None);
         world.check_folds();
@@ -150,7 +151,7 @@ fn a_refusal_or_a_doubt_leaves_the_call_to_the_person_and_says_why() {
         ReviewVerdict::Failed,
     ] {
         let (mut world, calls) = asked(vec![opening("a")], &["a"]);
-        world.tell(&said(&calls[0], verdict)).unwrap();
+        world.submit(&said(&calls[0], verdict)).unwrap();
         assert!(is_pending(&world, &calls[0]));
         let turn = world.state.control.turn.as_ref().unwrap();
         let Some(CallReview::Over(review)) = &turn.call(&calls[0]).unwrap().review else {
@@ -161,7 +162,7 @@ fn a_refusal_or_a_doubt_leaves_the_call_to_the_person_and_says_why() {
             (verdict, "because")
         );
         assert_eq!(under_review(&world), None, "it is asked once");
-        world.tell(&approve(&calls[0])).unwrap();
+        world.submit(&approve(&calls[0])).unwrap();
         assert_eq!(world.started().len(), 1);
         world.check_folds();
     }
@@ -171,13 +172,13 @@ fn a_refusal_or_a_doubt_leaves_the_call_to_the_person_and_says_why() {
 fn the_person_is_faster_and_a_late_yes_or_no_changes_nothing_but_the_cost() {
     for late in [allowed, refused] {
         let (mut world, calls) = asked(vec![opening("a")], &["a", "b"]);
-        world.tell(&reject(&calls[0], Some("no"))).unwrap();
+        world.submit(&reject(&calls[0], Some("no"))).unwrap();
         assert_eq!(
             under_review(&world),
             Some(calls[0].clone()),
             "it is paid for"
         );
-        world.tell(&late(&calls[0])).unwrap();
+        world.submit(&late(&calls[0])).unwrap();
         let turn = world.state.control.turn.as_ref().unwrap();
         assert!(turn.call(&calls[0]).unwrap().is_ended());
         assert_eq!(world.state.control.reviewing.refusals, 0);
@@ -197,7 +198,7 @@ fn rules_that_changed_meanwhile_win_over_a_yes() {
     for rules in closed {
         let (mut world, calls) = asked(vec![opening("a")], &["a"]);
         world.rules.policy = policy(rules);
-        world.tell(&allowed(&calls[0])).unwrap();
+        world.submit(&allowed(&calls[0])).unwrap();
         assert!(world.started().is_empty());
         assert!(is_pending(&world, &calls[0]), "it waits for the person");
         world.check_folds();
@@ -207,9 +208,9 @@ fn rules_that_changed_meanwhile_win_over_a_yes() {
 #[test]
 fn an_approval_of_the_model_is_asked_again_once_the_call_is_not_open_any_more() {
     let (mut world, calls) = asked(vec![opening("a")], &["a", "b"]);
-    world.tell(&allowed(&calls[0])).unwrap();
+    world.submit(&allowed(&calls[0])).unwrap();
     world.rules.policy = policy(vec![rule("asks", "*", PolicyEffect::Ask)]);
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert!(is_pending(&world, &calls[0]));
     assert!(world.started().is_empty());
     world.check_folds();
@@ -219,8 +220,8 @@ fn an_approval_of_the_model_is_asked_again_once_the_call_is_not_open_any_more() 
 fn what_the_person_changed_is_theirs() {
     let (mut world, calls) = asked(vec![opening("a")], &["a", "b"]);
     let edited = approve_edited(&world, &calls[0], json!({ "n": 8 }));
-    world.tell(&edited).unwrap();
-    world.tell(&allowed(&calls[0])).unwrap();
+    world.submit(&edited).unwrap();
+    world.submit(&allowed(&calls[0])).unwrap();
     let turn = world.state.control.turn.as_ref().unwrap();
     let call = turn.call(&calls[0]).unwrap();
     assert!(matches!(
@@ -239,22 +240,22 @@ fn three_reviews_without_a_yes_leave_it_to_the_person_until_they_approve() {
     let (mut world, calls) = asked(vec![opening("*")], &tools);
     for call in &calls[..3] {
         assert_eq!(under_review(&world).as_ref(), Some(call), "one by one");
-        world.tell(&refused(call)).unwrap();
+        world.submit(&refused(call)).unwrap();
     }
     assert_eq!(under_review(&world), None);
     // A person's rejection does not switch the reviewer on again.
-    world.tell(&reject(&calls[0], None)).unwrap();
+    world.submit(&reject(&calls[0], None)).unwrap();
     assert_eq!(under_review(&world), None);
     for call in &calls[1..] {
-        world.tell(&reject(call, None)).unwrap();
+        world.submit(&reject(call, None)).unwrap();
     }
     // The reviewer stays off in later turns.
     world.answer("well", vec![]);
-    world.tell(&say("go on")).unwrap();
+    world.submit(&say("go on")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
     assert_eq!(under_review(&world), None);
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     assert_eq!(under_review(&world), Some(calls[1].clone()));
     world.check_folds();
 }
@@ -263,10 +264,10 @@ fn three_reviews_without_a_yes_leave_it_to_the_person_until_they_approve() {
 fn a_yes_of_the_model_in_between_does_not_begin_the_count_anew() {
     let (mut world, calls) = asked(vec![opening("*")], &["a", "b", "c", "d", "e", "f"]);
     for (at, answer) in [refused, allowed, refused, allowed].iter().enumerate() {
-        world.tell(&answer(&calls[at])).unwrap();
+        world.submit(&answer(&calls[at])).unwrap();
         assert!(!world.state.control.reviewing.is_off());
     }
-    world.tell(&refused(&calls[4])).unwrap();
+    world.submit(&refused(&calls[4])).unwrap();
     assert!(world.state.control.reviewing.is_off());
     assert_eq!(under_review(&world), None, "the last call is the person's");
     world.check_folds();
@@ -278,7 +279,7 @@ fn after_a_crash_the_model_is_asked_again_and_nothing_runs_without_a_yes() {
     world.crash();
     assert_eq!(under_review(&world), Some(calls[0].clone()));
     assert!(world.started().is_empty());
-    world.tell(&allowed(&calls[0])).unwrap();
+    world.submit(&allowed(&calls[0])).unwrap();
     world.crash();
     let times = world.events();
     let times = times.filter(|event| matches!(event, Event::Started { .. }));
@@ -292,7 +293,7 @@ fn a_review_outlives_its_turn_and_a_fork_takes_none_along() {
     let fork = world.forked(world.state.control.seq);
     assert_eq!(under_review(&fork), None);
     world
-        .tell(&Command::Stop {
+        .submit(&Command::Stop {
             turn: None,
             said_so_far: None,
             thought_so_far: None,
@@ -301,7 +302,7 @@ fn a_review_outlives_its_turn_and_a_fork_takes_none_along() {
         .unwrap();
     assert!(world.state.control.turn.is_none());
     assert_eq!(under_review(&world), Some(calls[0].clone()));
-    world.tell(&allowed(&calls[0])).unwrap();
+    world.submit(&allowed(&calls[0])).unwrap();
     assert_eq!(under_review(&world), None);
     assert!(world.started().is_empty());
     world.check_folds();

@@ -26,13 +26,13 @@ fn arguments_that_a_person_changed_go_through_the_rules_again() {
     no_sevens.when.exactly = Some(json!({ "n": 7 }));
     world.rules.policy = policy(vec![no_sevens]);
     let denied = approve_edited(&world, &calls[0], json!({ "n": 7 }));
-    let refusal = world.tell(&denied).unwrap_err();
+    let refusal = world.submit(&denied).unwrap_err();
     assert_eq!(refusal.code, Code::NotAllowed);
     assert!(refusal.message.contains("no sevens"), "{}", refusal.message);
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert!(world.started().is_empty(), "nothing was decided by it");
     let allowed = approve_edited(&world, &calls[0], json!({ "n": 8 }));
-    world.tell(&allowed).unwrap();
+    world.submit(&allowed).unwrap();
     assert_eq!(world.started().len(), 2);
     world.check_folds();
 }
@@ -65,7 +65,7 @@ fn status(world: &World, call: &CallId) -> CallStatus {
 
 fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, tools);
     let calls = world.queue();
     (world, calls)
@@ -74,7 +74,7 @@ fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
 #[test]
 fn a_rule_decides_what_waits_and_what_comes() {
     let (mut world, calls) = asked(&["a", "b", "a"]);
-    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    world.submit(&given("r", "a", PolicyEffect::Allow)).unwrap();
     for index in [0, 2] {
         let CallStatus::Approved { by, .. } = status(&world, &calls[index]) else {
             panic!("the rule is about it");
@@ -84,7 +84,7 @@ fn a_rule_decides_what_waits_and_what_comes() {
         assert_eq!(by, Decider::Rule { name, id });
     }
     assert!(world.started().is_empty(), "the other one still waits");
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert_eq!(world.started().len(), 3);
     for call in &calls {
         world.finish(call);
@@ -97,13 +97,13 @@ fn a_rule_decides_what_waits_and_what_comes() {
 #[test]
 fn what_a_rule_let_run_and_has_not_started_is_asked_once_it_is_taken_back() {
     let (mut world, calls) = asked(&["a", "b"]);
-    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
-    world.tell(&taken_back("r")).unwrap();
+    world.submit(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    world.submit(&taken_back("r")).unwrap();
     assert!(matches!(
         status(&world, &calls[0]),
         CallStatus::Pending { .. }
     ));
-    let refusal = world.tell(&taken_back("r")).unwrap_err();
+    let refusal = world.submit(&taken_back("r")).unwrap_err();
     assert_eq!(refusal.code, Code::NotFound);
     world.check_folds();
 }
@@ -111,17 +111,17 @@ fn what_a_rule_let_run_and_has_not_started_is_asked_once_it_is_taken_back() {
 #[test]
 fn a_yes_that_a_person_took_back_is_not_given_again_by_a_rule() {
     let (mut world, calls) = asked(&["a", "b"]);
-    world.tell(&given("r", "a", PolicyEffect::Allow)).unwrap();
-    world.tell(&take_back(&calls[0])).unwrap();
-    world.tell(&Command::ReviewCalls).unwrap();
-    world.tell(&given("s", "a", PolicyEffect::Allow)).unwrap();
+    world.submit(&given("r", "a", PolicyEffect::Allow)).unwrap();
+    world.submit(&take_back(&calls[0])).unwrap();
+    world.submit(&Command::ReviewCalls).unwrap();
+    world.submit(&given("s", "a", PolicyEffect::Allow)).unwrap();
     assert!(matches!(
         status(&world, &calls[0]),
         CallStatus::Pending { .. }
     ));
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert!(world.started().is_empty());
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     assert_eq!(world.started().len(), 2, "a person may");
     world.check_folds();
 }
@@ -130,7 +130,9 @@ fn a_yes_that_a_person_took_back_is_not_given_again_by_a_rule() {
 fn an_allow_of_the_session_never_widens_a_deny() {
     let (mut world, calls) = asked(&["a", "b"]);
     world.rules.policy = policy(vec![rule("no", "a", PolicyEffect::Deny)]);
-    world.tell(&given("yes", "*", PolicyEffect::Allow)).unwrap();
+    world
+        .submit(&given("yes", "*", PolicyEffect::Allow))
+        .unwrap();
     let CallStatus::Ended { status, .. } = status(&world, &calls[0]) else {
         panic!("it is denied");
     };
@@ -142,17 +144,17 @@ fn an_allow_of_the_session_never_widens_a_deny() {
 #[test]
 fn a_session_holds_so_many_rules_and_a_repeat_is_no_other() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     for index in 0..50 {
         let name = format!("r{index}");
         let rule = given(&name, "a", PolicyEffect::Ask);
-        world.tell(&rule).unwrap();
+        world.submit(&rule).unwrap();
         let before = world.journal.len();
-        world.tell(&rule).unwrap();
+        world.submit(&rule).unwrap();
         assert_eq!(world.journal.len(), before);
     }
     let refusal = world
-        .tell(&given("more", "a", PolicyEffect::Ask))
+        .submit(&given("more", "a", PolicyEffect::Ask))
         .unwrap_err();
     assert_eq!(refusal.code, Code::TooLarge);
 }
@@ -164,8 +166,8 @@ fn a_rule_whose_time_is_over_asks_again() {
     if let Command::GiveRule { rule, .. } = &mut command {
         rule.until_ms = Some(u64::try_from(world.now).unwrap() + 60_000);
     }
-    world.tell(&command).unwrap();
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&command).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.finish(&calls[0]);
     world.now += 120_000;
     answer_calls(&mut world, &["a"]);
@@ -206,24 +208,24 @@ fn a_refused_host_is_told_once_until_people_act() {
         told.filter(|event| matches!(event, Event::HostRefused(_)))
             .count()
     };
-    world.tell(&host_refused("early.example")).unwrap();
+    world.submit(&host_refused("early.example")).unwrap();
     assert_eq!(told(&world), 0, "nothing is stored of a session yet");
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     for host in ["a.example", "b.example", "a.example"] {
-        world.tell(&host_refused(host)).unwrap();
+        world.submit(&host_refused(host)).unwrap();
     }
     assert_eq!(told(&world), 2);
     // A program can make up any number of hosts.
     for number in 0..100 {
         let host = format!("{number}.example");
-        world.tell(&host_refused(&host)).unwrap();
+        world.submit(&host_refused(&host)).unwrap();
     }
     assert_eq!(told(&world), 16);
-    world.tell(&opens("a.example")).unwrap();
-    world.tell(&host_refused("b.example")).unwrap();
+    world.submit(&opens("a.example")).unwrap();
+    world.submit(&host_refused("b.example")).unwrap();
     assert_eq!(told(&world), 17);
-    world.tell(&say("again")).unwrap();
-    world.tell(&host_refused("b.example")).unwrap();
+    world.submit(&say("again")).unwrap();
+    world.submit(&host_refused("b.example")).unwrap();
     assert_eq!(told(&world), 18);
     world.check_folds();
 }
@@ -231,7 +233,7 @@ fn a_refused_host_is_told_once_until_people_act() {
 #[test]
 fn hosts_of_a_session_let_no_call_run_and_no_fork_takes_them_along() {
     let (mut world, calls) = asked(&["a"]);
-    world.tell(&opens("a.example")).unwrap();
+    world.submit(&opens("a.example")).unwrap();
     assert!(matches!(
         status(&world, &calls[0]),
         CallStatus::Pending { .. }
@@ -240,11 +242,11 @@ fn hosts_of_a_session_let_no_call_run_and_no_fork_takes_them_along() {
     assert_eq!(state.control.rules.given().len(), 1);
     let heard = state.control.notes.join("\n");
     assert!(heard.contains("to reach a.example"), "{heard}");
-    world.tell(&taken_back("a.example")).unwrap();
+    world.submit(&taken_back("a.example")).unwrap();
     let heard = world.folded().control.notes.join("\n");
     assert!(heard.contains("no longer allows"), "{heard}");
-    world.tell(&opens("a.example")).unwrap();
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&opens("a.example")).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.finish(&calls[0]);
     world.answer("done", vec![]);
     let seq = world.folded().control.seq;

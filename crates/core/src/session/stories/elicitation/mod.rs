@@ -49,10 +49,10 @@ fn reply(action: ElicitationAction, invalid: Option<&str>) -> Command {
 fn asking() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    world.tell(&asked(&call)).unwrap();
+    world.submit(&asked(&call)).unwrap();
     (world, call)
 }
 
@@ -81,12 +81,16 @@ fn a_form_waits_for_the_person_and_the_first_answer_counts() {
     assert_eq!(control.activity(), Activity::Waiting(1));
     assert!(control.waiting_since().is_some());
     assert_eq!(control.turn.as_ref().unwrap().alone_since(), None);
-    let wrong = world.tell(&reply(ElicitationAction::Accept, Some("`a`: too short")));
+    let wrong = world.submit(&reply(ElicitationAction::Accept, Some("`a`: too short")));
     assert_eq!(wrong.unwrap_err().code, Code::InvalidArguments);
-    world.tell(&reply(ElicitationAction::Accept, None)).unwrap();
+    world
+        .submit(&reply(ElicitationAction::Accept, None))
+        .unwrap();
     assert_eq!(world.state.control.activity(), Activity::Running);
-    world.tell(&reply(ElicitationAction::Accept, None)).unwrap();
-    let second = world.tell(&reply(ElicitationAction::Decline, None));
+    world
+        .submit(&reply(ElicitationAction::Accept, None))
+        .unwrap();
+    let second = world.submit(&reply(ElicitationAction::Decline, None));
     assert_eq!(second.unwrap_err().code, Code::AlreadyDecided);
     assert_eq!(ends(&world), [None]);
     replays(&world);
@@ -96,14 +100,14 @@ fn a_form_waits_for_the_person_and_the_first_answer_counts() {
 fn a_form_ends_with_its_call_its_stop_or_the_word_of_its_server() {
     let (mut world, call) = asking();
     world
-        .tell(&Command::StopCall { call: call.clone() })
+        .submit(&Command::StopCall { call: call.clone() })
         .unwrap();
     assert_eq!(ends(&world), [Some(ElicitationEnd::Stopped)]);
     replays(&world);
 
     let (mut world, _) = asking();
     world
-        .tell(&Command::WithdrawElicitation { id: id() })
+        .submit(&Command::WithdrawElicitation { id: id() })
         .unwrap();
     assert_eq!(ends(&world), [Some(ElicitationEnd::Withdrawn)]);
     replays(&world);
@@ -111,7 +115,7 @@ fn a_form_ends_with_its_call_its_stop_or_the_word_of_its_server() {
     let (mut world, _) = asking();
     world.crash();
     assert_eq!(ends(&world), [Some(ElicitationEnd::CallEnded)]);
-    let late = world.tell(&reply(ElicitationAction::Accept, None));
+    let late = world.submit(&reply(ElicitationAction::Accept, None));
     assert_eq!(late.unwrap_err().code, Code::NoSuchElicitation);
     replays(&world);
 }
@@ -119,11 +123,13 @@ fn a_form_ends_with_its_call_its_stop_or_the_word_of_its_server() {
 #[test]
 fn only_a_call_that_runs_asks() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    world.tell(&asked(&call)).unwrap();
-    world.tell(&asked(&CallId::from_wire("call_1_9"))).unwrap();
+    world.submit(&asked(&call)).unwrap();
+    world
+        .submit(&asked(&CallId::from_wire("call_1_9")))
+        .unwrap();
     let is_asked = |event: &Event| matches!(event, Event::ElicitationAsked(_));
     assert!(!world.events().any(is_asked));
 }

@@ -8,17 +8,18 @@ use crate::domain::{CallId, Code, Digest, ElicitationId, Timestamp, TokenUsage, 
 use crate::session::properties::world::{World, policy, rule, say};
 use crate::session::stories::answer_calls;
 use crate::session::{
-    Activity, Command, Completion, Effect, Elicitation, ElicitationAction, ElicitationAnswer,
-    ElicitationEnd, ElicitationReply, Event, ModelChoice, PolicyEffect, Replay, Sampling,
-    SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage, Spent, effects,
+    Activity, AttemptUsage, Command, Completion, Effect, Elicitation, ElicitationAction,
+    ElicitationAnswer, ElicitationEnd, ElicitationReply, Event, ModelChoice, PolicyEffect, Replay,
+    Sampling, SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage,
+    effects,
 };
 
 fn id() -> ElicitationId {
     ElicitationId::from_bits(1)
 }
 
-fn spent(input_tokens: u64) -> Spent {
-    Spent {
+fn spent(input_tokens: u64) -> AttemptUsage {
+    AttemptUsage {
         usage: TokenUsage {
             input_tokens,
             ..TokenUsage::default()
@@ -56,7 +57,7 @@ fn completion() -> Completion {
 fn asking() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     let asked = Command::Elicit(Arc::new(Elicitation {
@@ -72,7 +73,7 @@ fn asking() -> (World, CallId) {
         answer: None,
         sampling: Some(Box::new(sampling())),
     }));
-    world.tell(&asked).unwrap();
+    world.submit(&asked).unwrap();
     (world, call)
 }
 
@@ -147,24 +148,24 @@ fn a_model_is_asked_after_a_yes_and_its_answer_waits_for_another() {
         (None, Code::InvalidArguments),
         (Some(Digest::from_wire("x")), Code::ChangedSinceShown),
     ] {
-        let refused = world.tell(&reply(ElicitationAction::Accept, digest, false));
+        let refused = world.submit(&reply(ElicitationAction::Accept, digest, false));
         assert_eq!(refused.unwrap_err().code, code);
     }
     let request = sampling().digest();
-    world.tell(&yes(request.clone())).unwrap();
+    world.submit(&yes(request.clone())).unwrap();
     assert!(asks_model(&world));
     assert_eq!(world.state.control.activity(), Activity::Running);
-    world.tell(&yes(request.clone())).unwrap();
-    world.tell(&sampled(Ok(completion()))).unwrap();
+    world.submit(&yes(request.clone())).unwrap();
+    world.submit(&sampled(Ok(completion()))).unwrap();
     assert!(!asks_model(&world));
     assert_eq!(world.state.control.activity(), Activity::Waiting(1));
     // A repeat of the first approval does not release the answer.
-    world.tell(&yes(request)).unwrap();
+    world.submit(&yes(request)).unwrap();
     assert_eq!(ends(&world), []);
     let answer = sampling().digest_of(&completion());
-    world.tell(&yes(answer.clone())).unwrap();
+    world.submit(&yes(answer.clone())).unwrap();
     assert_eq!(ends(&world), [(ElicitationAction::Accept, None)]);
-    world.tell(&yes(answer)).unwrap();
+    world.submit(&yes(answer)).unwrap();
     assert_eq!(ends(&world).len(), 1);
     assert_eq!(input_tokens(&world), [11]);
     replays(&world);
@@ -175,8 +176,8 @@ fn an_answer_goes_on_by_itself_where_the_person_said_so() {
     let (mut world, _) = asking();
     let digest = Some(sampling().digest());
     let yes = reply(ElicitationAction::Accept, digest, true);
-    world.tell(&yes).unwrap();
-    world.tell(&sampled(Ok(completion()))).unwrap();
+    world.submit(&yes).unwrap();
+    world.submit(&sampled(Ok(completion()))).unwrap();
     assert_eq!(ends(&world), [(ElicitationAction::Accept, None)]);
     replays(&world);
 }
@@ -186,17 +187,17 @@ fn a_no_ends_it_at_every_stage_and_what_was_used_counts() {
     for steps in 0..3 {
         let (mut world, _) = asking();
         if steps > 0 {
-            world.tell(&yes(sampling().digest())).unwrap();
+            world.submit(&yes(sampling().digest())).unwrap();
         }
         if steps > 1 {
-            world.tell(&sampled(Ok(completion()))).unwrap();
+            world.submit(&sampled(Ok(completion()))).unwrap();
         }
         let no = reply(ElicitationAction::Decline, None, false);
-        world.tell(&no).unwrap();
+        world.submit(&no).unwrap();
         assert_eq!(ends(&world), [(ElicitationAction::Decline, None)]);
         assert!(!asks_model(&world));
         if steps == 1 {
-            world.tell(&sampled(Ok(completion()))).unwrap();
+            world.submit(&sampled(Ok(completion()))).unwrap();
         }
         let counted: &[u64] = if steps > 0 { &[11] } else { &[] };
         assert_eq!(input_tokens(&world), counted);
@@ -208,12 +209,12 @@ fn a_no_ends_it_at_every_stage_and_what_was_used_counts() {
 #[test]
 fn a_failure_closes_it() {
     let (mut world, _) = asking();
-    world.tell(&yes(sampling().digest())).unwrap();
+    world.submit(&yes(sampling().digest())).unwrap();
     let problem = SamplingProblem {
         code: Code::BudgetExhausted,
         text: "spent".into(),
     };
-    world.tell(&sampled(Err(problem))).unwrap();
+    world.submit(&sampled(Err(problem))).unwrap();
     let failed = (ElicitationAction::Cancel, Some(ElicitationEnd::Failed));
     assert_eq!(ends(&world), [failed]);
     replays(&world);
@@ -222,7 +223,7 @@ fn a_failure_closes_it() {
 #[test]
 fn what_a_gateway_asked_that_is_gone_counts_and_is_not_asked_again() {
     let (mut world, _) = asking();
-    world.tell(&yes(sampling().digest())).unwrap();
+    world.submit(&yes(sampling().digest())).unwrap();
     world.crash();
     assert!(!asks_model(&world));
     assert_eq!(input_tokens(&world), [7]);
@@ -234,12 +235,12 @@ fn what_a_gateway_asked_that_is_gone_counts_and_is_not_asked_again() {
 #[test]
 fn it_ends_with_its_call() {
     let (mut world, call) = asking();
-    world.tell(&yes(sampling().digest())).unwrap();
-    world.tell(&Command::StopCall { call }).unwrap();
+    world.submit(&yes(sampling().digest())).unwrap();
+    world.submit(&Command::StopCall { call }).unwrap();
     let stopped = (ElicitationAction::Cancel, Some(ElicitationEnd::Stopped));
     assert_eq!(ends(&world), [stopped]);
     assert!(!asks_model(&world));
-    world.tell(&sampled(Ok(completion()))).unwrap();
+    world.submit(&sampled(Ok(completion()))).unwrap();
     assert_eq!(input_tokens(&world), [11]);
     replays(&world);
 }

@@ -11,7 +11,7 @@ use crate::session::{Command, Commit, Difference, Event, Outcome, PolicyEffect, 
 fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is_always_asked() {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     assert_eq!(world.started(), vec![call.clone()]);
@@ -30,7 +30,7 @@ fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is
     answer_calls(&mut world, &["a"]);
     assert_eq!(world.asked().len(), 1, "the rule does not decide it");
     world
-        .tell(&Command::ResolveUnknown {
+        .submit(&Command::ResolveUnknown {
             call,
             happened: true,
             by: World::person(),
@@ -42,25 +42,25 @@ fn after_a_crash_a_running_call_is_unknown_the_turn_goes_on_and_an_equal_call_is
 #[test]
 fn approvals_older_than_fifteen_minutes_are_asked_again_at_take_over() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     world.now += 16 * 60 * 1000;
     world.crash();
-    world.tell(&approve(&calls[1])).unwrap();
+    world.submit(&approve(&calls[1])).unwrap();
     assert!(world.started().is_empty());
-    world.tell(&approve(&calls[0])).unwrap();
+    world.submit(&approve(&calls[0])).unwrap();
     assert_eq!(world.started().len(), 2);
 }
 
 #[test]
 fn a_journal_that_the_engine_would_not_write_is_named_with_its_commit() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
-    world.tell(&approve(&call)).unwrap();
+    world.submit(&approve(&call)).unwrap();
     // A call runs without an approval: the decision is removed from the third commit.
     let mut journal = world.journal.clone();
     journal[2].events.remove(0);

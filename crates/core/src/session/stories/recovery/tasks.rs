@@ -23,7 +23,7 @@ fn created(call: &CallId, id: &str) -> Command {
 fn running() -> (World, CallId) {
     let mut world = World::new();
     world.rules.policy = policy(vec![rule("allow", "*", PolicyEffect::Allow)]);
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a"]);
     let call = world.queue()[0].clone();
     (world, call)
@@ -43,7 +43,7 @@ fn ends(world: &World) -> Vec<&Outcome> {
 #[test]
 fn a_task_outlives_its_runner_and_is_stopped_by_the_next_one() {
     let (mut world, call) = running();
-    world.tell(&created(&call, "7")).unwrap();
+    world.submit(&created(&call, "7")).unwrap();
     world.crash();
     world.crash();
     assert_eq!(ends(&world), Vec::<&Outcome>::new(), "nothing is unknown");
@@ -53,7 +53,7 @@ fn a_task_outlives_its_runner_and_is_stopped_by_the_next_one() {
     };
     assert_eq!(effects(&world.state.control), [runs(false)]);
     let stop = Command::StopCall { call: call.clone() };
-    world.tell(&stop).unwrap();
+    world.submit(&stop).unwrap();
     world.crash();
     assert_eq!(effects(&world.state.control), [runs(true)]);
     world.end(&call, Outcome::Cancelled);
@@ -65,17 +65,17 @@ fn a_task_outlives_its_runner_and_is_stopped_by_the_next_one() {
 fn the_first_task_of_a_running_call_counts_and_no_other_call_has_one() {
     let (mut world, call) = running();
     world.now += 5;
-    world.tell(&created(&call, "7")).unwrap();
+    world.submit(&created(&call, "7")).unwrap();
     let since = world.now;
-    world.tell(&created(&call, "8")).unwrap();
+    world.submit(&created(&call, "8")).unwrap();
     world
-        .tell(&created(&CallId::from_wire("call_0_0"), "9"))
+        .submit(&created(&CallId::from_wire("call_0_0"), "9"))
         .unwrap();
     let turn = world.state.control.turn.as_ref().unwrap();
     let task = turn.call(&call).unwrap().task.clone().unwrap();
     assert_eq!((task.id.as_str(), task.since), ("7", Timestamp(since)));
     world.finish(&call);
-    world.tell(&created(&call, "10")).unwrap();
+    world.submit(&created(&call, "10")).unwrap();
     let told = |event: &&Event| matches!(event, Event::TaskCreated { .. });
     assert_eq!(world.events().filter(told).count(), 1);
     world.check_folds();
@@ -84,13 +84,13 @@ fn the_first_task_of_a_running_call_counts_and_no_other_call_has_one() {
 #[test]
 fn a_call_without_a_task_is_unknown_beside_one_that_has_one() {
     let mut world = World::new();
-    world.tell(&say("go")).unwrap();
+    world.submit(&say("go")).unwrap();
     answer_calls(&mut world, &["a", "b"]);
     let calls = world.queue();
     for call in &calls {
-        world.tell(&approve(call)).unwrap();
+        world.submit(&approve(call)).unwrap();
     }
-    world.tell(&created(&calls[1], "7")).unwrap();
+    world.submit(&created(&calls[1], "7")).unwrap();
     world.crash();
     assert_eq!(ends(&world), [&Outcome::Unknown { cause: None }]);
     world.finish(&calls[1]);
@@ -101,7 +101,7 @@ fn a_call_without_a_task_is_unknown_beside_one_that_has_one() {
 #[test]
 fn what_the_server_asked_the_runner_that_is_gone_is_not_asked_any_more() {
     let (mut world, call) = running();
-    world.tell(&created(&call, "7")).unwrap();
+    world.submit(&created(&call, "7")).unwrap();
     let asked = Elicitation {
         id: ElicitationId::from_bits(1),
         call: call.clone(),
@@ -115,7 +115,7 @@ fn what_the_server_asked_the_runner_that_is_gone_is_not_asked_any_more() {
         answer: None,
         sampling: None,
     };
-    world.tell(&Command::Elicit(asked.into())).unwrap();
+    world.submit(&Command::Elicit(asked.into())).unwrap();
     world.crash();
     let withdrawn = world.events().any(|event| {
         matches!(

@@ -7,7 +7,7 @@ use crate::domain::{Actor, GestureMeans, Role, Timestamp, UserId};
 
 /// The requirements that a pending call has to meet before it may start. Plain = the owner's approval.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Wants {
+pub struct ApprovalRequirement {
     /// The required approvers, each once, in order; all of them have to approve. Empty = only the owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Approver>,
@@ -22,7 +22,7 @@ pub struct Wants {
     pub expires_after_ms: Option<u64>,
 }
 
-impl Wants {
+impl ApprovalRequirement {
     /// The requirements of rules, without an expiry.
     pub fn new(approvers: &[Approver], fresh_gesture: bool) -> Self {
         let is_plain = approvers.iter().all(|who| *who == Approver::Owner);
@@ -77,7 +77,7 @@ impl Wants {
         approvers.iter().filter(move |approver| {
             let fitting = consents
                 .iter()
-                .filter(|consent| fits(approver, (&consent.by.id, consent.role), owner))
+                .filter(|consent| fits(approver, &consent.by.id, consent.role, owner))
                 .filter(|consent| consent.gesture.is_some() || !self.fresh_gesture);
             fitting.count() < needed(approver)
         })
@@ -85,10 +85,12 @@ impl Wants {
 
     /// Returns true if that person's approval counts for at least one required approver, given that session
     /// owner.
-    pub fn may_approve(&self, who: (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+    pub fn may_approve(&self, who: &UserId, role: Option<Role>, owner: Option<&UserId>) -> bool {
         match self.approvers.as_slice() {
-            [] => fits(&Approver::Owner, who, owner),
-            approvers => approvers.iter().any(|approver| fits(approver, who, owner)),
+            [] => fits(&Approver::Owner, who, role, owner),
+            approvers => approvers
+                .iter()
+                .any(|approver| fits(approver, who, role, owner)),
         }
     }
 
@@ -113,7 +115,7 @@ fn needed(approver: &Approver) -> usize {
 }
 
 /// Returns true if that person's approval counts. An unknown role matches nobody.
-fn fits(approver: &Approver, (who, role): (&UserId, Option<Role>), owner: Option<&UserId>) -> bool {
+fn fits(approver: &Approver, who: &UserId, role: Option<Role>, owner: Option<&UserId>) -> bool {
     let is_owner = owner == Some(who);
     let may_act = is_owner || role.is_some_and(Role::may_act);
     match approver {
@@ -144,7 +146,7 @@ pub struct Consent {
 mod tests {
     use sepal_policy::Approver;
 
-    use super::{Consent, Wants};
+    use super::{ApprovalRequirement, Consent};
     use crate::domain::{Actor, Role, Timestamp, UserId};
 
     fn consent(bits: u128, role: Role) -> Consent {
@@ -189,7 +191,7 @@ mod tests {
                 true,
             ),
         ] {
-            let wants = Wants::new(&approvers, false);
+            let wants = ApprovalRequirement::new(&approvers, false);
             let yes: Vec<Consent> = yes.into_iter().cloned().collect();
             let is_open = wants.open(Some(&owner), &yes).next().is_some();
             assert_eq!(!is_open, is_met, "{approvers:?} {yes:?}");

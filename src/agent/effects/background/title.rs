@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Aside, Asker, NoAnswer};
-use crate::domain::{Entry, RequestPurpose, Weighed};
+use super::{Asker, BackgroundQuestion, NoAnswer};
+use crate::domain::{CountedEntry, Entry, RequestPurpose};
 use crate::llm;
 use crate::session::{Command, ModelChoice};
 use crate::store::clock::now;
@@ -28,7 +28,7 @@ pub(in crate::agent::effects) struct TitleRequest {
     asker: Asker,
     /// The session's model.
     choice: ModelChoice,
-    said: Vec<Arc<Weighed>>,
+    said: Vec<Arc<CountedEntry>>,
 }
 
 impl TitleRequest {
@@ -36,7 +36,7 @@ impl TitleRequest {
     pub(in crate::agent::effects) fn new(
         asker: Asker,
         choice: ModelChoice,
-        entries: &[Arc<Weighed>],
+        entries: &[Arc<CountedEntry>],
     ) -> Self {
         Self {
             asker,
@@ -62,7 +62,7 @@ impl TitleRequest {
         let agent = &self.asker.agent;
         let providers = &agent.providers;
         let tenant = &agent.tenant;
-        let aside = Aside {
+        let question = BackgroundQuestion {
             purpose: RequestPurpose::Title,
             system: SYSTEM,
             text,
@@ -74,7 +74,8 @@ impl TitleRequest {
             };
             // A fallback is too expensive for a title.
             for candidate in candidates.iter().filter(|other| other.choice == choice) {
-                let asked = tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &aside)).await;
+                let asked =
+                    tokio::time::timeout(PATIENCE, self.asker.ask(candidate, &question)).await;
                 let Ok(asked) = asked else {
                     tracing::info!(llm.model = choice.model, "A title took too long");
                     return None;
@@ -99,7 +100,7 @@ impl TitleRequest {
 
 /// Returns the beginning of the conversation: the first question, and the first answer with text and without
 /// calls after it.
-fn beginning(entries: &[Arc<Weighed>]) -> Option<String> {
+fn beginning(entries: &[Arc<CountedEntry>]) -> Option<String> {
     let mut entries = entries.iter();
     let question = entries.find_map(|entry| match &***entry {
         Entry::User {
@@ -176,7 +177,7 @@ fn is_invisible(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{MAX_TITLE, beginning, cleaned};
-    use crate::domain::{Entry, Weighed};
+    use crate::domain::{CountedEntry, Entry};
 
     #[test]
     fn a_title_is_one_plain_line() {
@@ -209,14 +210,14 @@ mod tests {
     #[test]
     fn the_model_reads_the_first_question_and_the_first_answer_in_words() {
         let user = |text: &str| {
-            Weighed::new(Entry::User {
+            CountedEntry::new(Entry::User {
                 seq: 1,
                 text: text.into(),
                 attachments: Vec::new(),
             })
         };
         let model = |text: &str| {
-            Weighed::new(Entry::Assistant {
+            CountedEntry::new(Entry::Assistant {
                 text: text.into(),
                 calls: Vec::new(),
                 native: None,

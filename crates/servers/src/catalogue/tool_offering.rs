@@ -1,4 +1,4 @@
-//! Builds the view of a tenant, or of one person of it: the tools and rules of its sessions, and the servers
+//! Builds the tool offering of a tenant, or of one person of it: the tools and rules of its sessions, and the servers
 //! behind them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,7 +21,7 @@ use sepal_store::records::{RuleRow, ToolSetting};
 /// The number of tools above which a warning is logged, because each definition is sent with each request.
 const MANY_TOOLS: usize = 100;
 
-/// The inputs of a view; equal inputs give equal views.
+/// The inputs of an offering; equal inputs give equal offerings.
 #[derive(PartialEq)]
 pub struct Ingredients {
     pub naming: Naming,
@@ -32,7 +32,7 @@ pub struct Ingredients {
     pub owners: BTreeSet<UserId>,
 }
 
-/// One server of a view.
+/// One server of an offering.
 #[derive(Clone, PartialEq)]
 pub struct Ingredient {
     pub entry: Arc<ServerEntry>,
@@ -46,7 +46,7 @@ pub struct Ingredient {
 }
 
 /// The tools and rules that the sessions of one tenant are offered, or of one person of it.
-pub struct View {
+pub struct ToolOffering {
     pub ingredients: Ingredients,
     pub toolbox: Toolbox,
     /// The tools that views may call; made at the first such call.
@@ -60,7 +60,7 @@ pub struct View {
     with_own: [OnceLock<ToolOffer>; 8],
     /// The estimated tokens of the definitions that may be deferred; counted when first needed.
     deferrable_tokens: OnceLock<u64>,
-    /// The results of [`View::identity`] for each server with the image of the first call, because every call
+    /// The results of [`ToolOffering::identity`] for each server with the image of the first call, because every call
     /// asks for one.
     identities: OnceLock<(String, BTreeMap<String, Digest>)>,
     /// The rules that decide about calls.
@@ -120,25 +120,28 @@ impl ToolOffer {
     }
 }
 
-/// The cache of views.
+/// The cache of offerings.
 #[derive(Default)]
-pub(crate) struct Views {
-    pub known: HashMap<(TenantId, Option<UserId>), (Instant, Arc<View>)>,
-    /// The number of invalidations: a view that was read before the last one is not cached.
+pub(crate) struct ToolOfferings {
+    pub known: HashMap<(TenantId, Option<UserId>), (Instant, Arc<ToolOffering>)>,
+    /// The number of invalidations: an offering that was read before the last one is not cached.
     pub age: u64,
-    /// The last view that was made for sessions whose tenant's view was not read yet.
-    bare: Option<Arc<View>>,
+    /// The last offering that was made for sessions whose tenant's offering was not read yet.
+    bare: Option<Arc<ToolOffering>>,
 }
 
-impl Views {
-    /// Returns the view of a session whose tenant's view was not read yet. It is cached, because each session
+impl ToolOfferings {
+    /// Returns the offering of a session whose tenant's offering was not read yet. It is cached, because each session
     /// needs it when it opens and compiling schemas is expensive.
-    pub(crate) fn bare(&mut self, ingredients: Ingredients, rules: &Rules) -> Arc<View> {
+    pub(crate) fn bare(&mut self, ingredients: Ingredients, rules: &Rules) -> Arc<ToolOffering> {
         let known = self.bare.as_ref();
         if let Some(known) = known.filter(|known| known.ingredients == ingredients) {
             return Arc::clone(known);
         }
-        Arc::clone(self.bare.insert(Arc::new(View::new(ingredients, rules))))
+        Arc::clone(
+            self.bare
+                .insert(Arc::new(ToolOffering::new(ingredients, rules))),
+        )
     }
 }
 
@@ -200,7 +203,7 @@ impl Ingredient {
     }
 }
 
-impl View {
+impl ToolOffering {
     pub(crate) fn new(ingredients: Ingredients, base: &Rules) -> Self {
         let mut toolbox = Toolbox::default();
         let mut problems = BTreeMap::new();
@@ -362,8 +365,8 @@ impl View {
         server.drift(tools.find(|tool| tool.name == at.tool)?)
     }
 
-    /// Returns true if a connection that was made with the other view's entry of a server is still valid for
-    /// this view's entry.
+    /// Returns true if a connection that was made with the other offering's entry of a server is still valid for
+    /// this offering's entry.
     pub fn connects_like(&self, other: &Self, name: &str) -> bool {
         match (self.entry(name), other.entry(name)) {
             (Some(now), Some(then)) => now.connects_like(then),

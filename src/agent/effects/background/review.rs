@@ -6,11 +6,11 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Aside, Asker, NoAnswer};
+use super::{Asker, BackgroundQuestion, NoAnswer};
 use crate::agent::effects::session_agent::Reviewer;
-use crate::domain::{CallId, Entry, MicroUsd, RequestPurpose, Weighed};
+use crate::domain::{CallId, CountedEntry, Entry, MicroUsd, RequestPurpose};
 use crate::llm;
-use crate::session::{Call, Command, Review, ReviewVerdict, Spent};
+use crate::session::{AttemptUsage, Call, Command, Review, ReviewVerdict};
 
 /// The token limit of the answer, including reasoning.
 const MAX_TOKENS: u32 = 1_000;
@@ -37,7 +37,7 @@ Answer with one JSON object and nothing else: {\"verdict\": \"allow\" | \"refuse
 /// The exact form of the model's answer.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct ReviewAnswer {
     verdict: Word,
     reason: String,
 }
@@ -57,7 +57,7 @@ pub(in crate::agent::effects) struct ReviewRequest {
     pub(in crate::agent::effects) reviewer: Option<Reviewer>,
     pub(in crate::agent::effects) call: Arc<Call>,
     /// The session's context, of which only the newest message of the person is read.
-    pub(in crate::agent::effects) said: Vec<Arc<Weighed>>,
+    pub(in crate::agent::effects) said: Vec<Arc<CountedEntry>>,
 }
 
 impl ReviewRequest {
@@ -99,7 +99,7 @@ impl ReviewRequest {
             Ok(candidates) => candidates,
             Err(refusal) => return failed(&refusal.message),
         };
-        let aside = Aside {
+        let question = BackgroundQuestion {
             purpose: RequestPurpose::Review,
             system: SYSTEM,
             text,
@@ -108,7 +108,7 @@ impl ReviewRequest {
         let mut reason = "there is no model to ask";
         // A fallback was not chosen to review calls, so ask only the reviewer itself.
         for candidate in candidates.iter().filter(|it| it.choice == reviewer.choice) {
-            match self.asker.ask(candidate, &aside).await {
+            match self.asker.ask(candidate, &question).await {
                 Ok(answer) => return read(&answer),
                 Err(NoAnswer::Unpaid(refusal)) => return failed(&refusal.message),
                 Err(NoAnswer::Failed(failed)) => {
@@ -142,14 +142,14 @@ fn failed(reason: &str) -> (ReviewVerdict, String) {
 }
 
 /// Returns the cost of all attempts, as far as it is known.
-fn cost(spent: &[Spent]) -> Option<MicroUsd> {
+fn cost(spent: &[AttemptUsage]) -> Option<MicroUsd> {
     let costs = spent.iter().filter_map(|spent| spent.cost);
     costs.reduce(|sum, cost| MicroUsd(sum.0.saturating_add(cost.0)))
 }
 
 /// Writes the document for the model; `None` = the arguments are too long. Everything is inside strings of
 /// one JSON document in one line, and `<` is escaped, so no content can end the document.
-fn document(call: &Call, said: &[Arc<Weighed>]) -> Option<String> {
+fn document(call: &Call, said: &[Arc<CountedEntry>]) -> Option<String> {
     let args = serde_json::to_string(&call.args).ok()?;
     if args.len() > MAX_ARGS_BYTES {
         return None;
@@ -187,7 +187,7 @@ fn read(answer: &llm::Answer) -> (ReviewVerdict, String) {
     let text = fenced
         .and_then(|text| text.strip_suffix("```"))
         .unwrap_or(text);
-    let said: Option<Said> = serde_json::from_str(text.trim()).ok();
+    let said: Option<ReviewAnswer> = serde_json::from_str(text.trim()).ok();
     let reason = said
         .as_ref()
         .map(|said| one_line(&said.reason))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Draft, nothing_to_do};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Resolution, ToolFacts, ViewCall};
-use crate::session::command::{Command, Refusal};
+use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::state::Phase;
 
@@ -18,18 +18,8 @@ const MOST_OPEN: usize = 8;
 const MOST_A_MINUTE: usize = 60;
 const MINUTE_MS: i64 = 60_000;
 
-/// Follows a command of a view.
-pub(super) fn follow(draft: &mut Draft<'_>, command: &Command) -> Result<(), Refusal> {
-    if let Command::CallByView(asked) = command {
-        call(draft, asked)?;
-    } else if let Command::CloseView { view, request } = command {
-        close(draft, view, request.as_deref());
-    }
-    Ok(())
-}
-
 /// Admits a call that a view requests; a repeated request changes nothing.
-fn call(draft: &mut Draft<'_>, asked: &ViewCall) -> Result<(), Refusal> {
+pub(super) fn call(draft: &mut Draft<'_>, asked: &ViewCall) -> Result<(), Refusal> {
     if draft.control.views.has_request(&asked.origin.request) {
         return Ok(());
     }
@@ -96,7 +86,7 @@ fn check_room(draft: &Draft<'_>, asked: &ViewCall, facts: &ToolFacts) -> Result<
 
 /// Cancels calls of a closed view or request that have not started. Running calls go on, and their results
 /// are kept.
-fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
+pub(super) fn close(draft: &mut Draft<'_>, view: &str, request: Option<&str>) {
     let is_left = |call: &&Arc<Call>| {
         let is_its = call.origin.as_ref().is_some_and(|it| {
             it.view == view && request.is_none_or(|request| it.request == request)

@@ -8,13 +8,13 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::{Asked, Asker, NoAnswer};
+use super::{Asker, BackgroundRequest, NoAnswer};
 use crate::agent::effects::model_request::meter::{Subject, estimated};
 use crate::agent::effects::session_agent::SessionAgent;
-use crate::agent::effects::{Running, Wanted};
-use crate::context::{Assembled, Context, Manner};
+use crate::agent::effects::{Running, WantedEffects};
+use crate::context::{AssembledRequest, Context, RequestOptions};
 use crate::domain::{
-    Code, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId, Weighed,
+    Code, CountedEntry, Effort, ElicitationId, Entry, RequestParts, RequestPurpose, TurnId,
 };
 use crate::llm::{self, Finish};
 use crate::mcp::SamplingRequest;
@@ -53,7 +53,7 @@ impl Samples {
 /// Starts missing requests and stops those that are no longer wanted.
 pub(in crate::agent::effects) fn reconcile(
     running: &mut Running,
-    wanted: &Wanted<'_>,
+    wanted: &WantedEffects<'_>,
     effects: &[Effect],
 ) {
     let mut before = std::mem::take(&mut running.samples.0);
@@ -68,7 +68,7 @@ pub(in crate::agent::effects) fn reconcile(
     }
 }
 
-fn begin(running: &Running, wanted: &Wanted<'_>, id: &ElicitationId) -> Option<Sample> {
+fn begin(running: &Running, wanted: &WantedEffects<'_>, id: &ElicitationId) -> Option<Sample> {
     let mut asked = wanted.control.elicitations();
     let asked = asked.find(|asked| asked.id == *id)?;
     let sampling = asked.sampling.as_deref()?.clone();
@@ -85,7 +85,7 @@ fn begin(running: &Running, wanted: &Wanted<'_>, id: &ElicitationId) -> Option<S
     };
     let outcomes = running.outcomes();
     let asking = running.tracker.spawn(async move {
-        outcomes.tell(request.run(stop).await).await;
+        outcomes.submit(request.run(stop).await).await;
     });
     Some(Sample {
         task: asking.abort_handle(),
@@ -121,7 +121,7 @@ pub(in crate::agent::effects) fn described(
         temperature: asked.temperature,
         stop: asked.stop.clone(),
         model,
-        at_least: crate::session::Spent {
+        at_least: crate::session::AttemptUsage {
             usage: estimated(0, &llm::Answer::default()),
             cost: None,
             request: None,
@@ -157,13 +157,13 @@ fn model_for(agent: &SessionAgent, session: &ModelChoice, hints: &[String]) -> M
     })
 }
 
-fn entries(sampling: &Sampling) -> Vec<Arc<Weighed>> {
+fn entries(sampling: &Sampling) -> Vec<Arc<CountedEntry>> {
     let entries = sampling.messages.iter().map(|message| {
         let role = match message.role {
             SamplingRole::User => "user",
             SamplingRole::Assistant => "assistant",
         };
-        Weighed::new(Entry::message(role, message.text.as_str()))
+        CountedEntry::new(Entry::message(role, message.text.as_str()))
     });
     entries.collect()
 }
@@ -222,7 +222,7 @@ impl SampleRequest {
         let mut last = problem(Code::ProviderUnavailable, "there is no model to ask");
         // Try further keys of the provider, but no fallback, because the person was not shown one.
         for candidate in candidates.iter().filter(|it| it.choice == *choice) {
-            let asked = Asked {
+            let asked = BackgroundRequest {
                 purpose: RequestPurpose::Sampling,
                 request: self.request(),
                 parts: parts(agent, sampling),
@@ -244,20 +244,20 @@ impl SampleRequest {
         Err(last)
     }
 
-    fn request(&self) -> Assembled {
+    fn request(&self) -> AssembledRequest {
         let sampling = &self.sampling;
-        let manner = Manner {
+        let options = RequestOptions {
             model: sampling.model.model.clone(),
             effort: Some(Effort::Off),
             temperature: sampling.temperature,
             max_tokens: Some(sampling.max_tokens),
             max_output: self.asker.agent.longest_answer(&sampling.model),
-            ..Manner::default()
+            ..RequestOptions::default()
         };
         let system = sampling.system.as_deref().map(Context::system);
         let said = entries(sampling);
         let count = said.len();
-        Assembled::of(system, manner).showing(&said, count)
+        AssembledRequest::of(system, options).showing(&said, count)
     }
 
     /// Returns the server's answer: the text up to the first stop sequence.

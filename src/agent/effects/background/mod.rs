@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::model_request::meter::{Meter, Subject};
 use super::session_agent::SessionAgent;
-use crate::agent::budget::Paced;
-use crate::agent::feed::{Feed, Notice, What};
-use crate::context::{self, Assembled, Context, Manner};
-use crate::domain::{Effort, Entry, RequestParts, RequestPurpose, Weighed};
+use crate::agent::budget::PacedProvider;
+use crate::agent::feed::{Feed, FeedItem, Notice};
+use crate::context::{self, AssembledRequest, Context, RequestOptions};
+use crate::domain::{CountedEntry, Effort, Entry, RequestParts, RequestPurpose};
 use crate::llm::{self, Progress, RetryConfig};
 use crate::providers::Candidate;
 use crate::session::{ModelChoice, Refusal};
@@ -25,7 +25,7 @@ pub(super) enum NoAnswer {
 }
 
 /// A question.
-pub(super) struct Aside<'a> {
+pub(super) struct BackgroundQuestion<'a> {
     pub(super) purpose: RequestPurpose,
     pub(super) system: &'static str,
     pub(super) text: &'a str,
@@ -34,9 +34,9 @@ pub(super) struct Aside<'a> {
 }
 
 /// A question as a request.
-pub(super) struct Asked {
+pub(super) struct BackgroundRequest {
     pub(super) purpose: RequestPurpose,
-    pub(super) request: Assembled,
+    pub(super) request: AssembledRequest,
     /// The composition of its tokens.
     pub(super) parts: RequestParts,
 }
@@ -65,18 +65,18 @@ impl Asker {
     pub(super) async fn ask(
         &self,
         candidate: &Candidate,
-        aside: &Aside<'_>,
+        question: &BackgroundQuestion<'_>,
     ) -> Result<llm::Answer, NoAnswer> {
         let choice = &candidate.choice;
         let counter = self.agent.counter(choice);
-        let request = self.request(choice, aside);
+        let request = self.request(choice, question);
         let parts = RequestParts {
-            system: counter.text(aside.system),
-            message: counter.counted(&Weighed::new(Entry::message("user", aside.text))),
+            system: counter.text(question.system),
+            message: counter.counted(&CountedEntry::new(Entry::message("user", question.text))),
             ..RequestParts::default()
         };
-        let purpose = aside.purpose;
-        let asked = Asked {
+        let purpose = question.purpose;
+        let asked = BackgroundRequest {
             purpose,
             request,
             parts,
@@ -88,9 +88,9 @@ impl Asker {
     pub(super) async fn put(
         &self,
         candidate: &Candidate,
-        asked: Asked,
+        asked: BackgroundRequest,
     ) -> Result<llm::Answer, NoAnswer> {
-        let Asked {
+        let BackgroundRequest {
             purpose,
             request,
             parts,
@@ -111,31 +111,34 @@ impl Asker {
         Ok(answer)
     }
 
-    fn request(&self, choice: &ModelChoice, aside: &Aside<'_>) -> Assembled {
+    fn request(&self, choice: &ModelChoice, question: &BackgroundQuestion<'_>) -> AssembledRequest {
         let longest = self.agent.longest_answer(choice);
-        let most = aside.max_tokens;
-        let manner = Manner {
+        let most = question.max_tokens;
+        let options = RequestOptions {
             model: choice.model.clone(),
             effort: Some(Effort::Off),
             max_tokens: Some(longest.map_or(most, |longest| longest.min(most))),
             max_output: longest,
-            ..Manner::default()
+            ..RequestOptions::default()
         };
-        let contexts = [Context::user(aside.text), Context::system(aside.system)];
-        Assembled::of(contexts, manner)
+        let contexts = [
+            Context::user(question.text),
+            Context::system(question.system),
+        ];
+        AssembledRequest::of(contexts, options)
     }
 
     /// Sends the request as far as budgets cover it.
     async fn answer(
         &self,
         candidate: &Candidate,
-        request: Assembled,
+        request: AssembledRequest,
         (subject, tokens): (Subject<'_>, u64),
     ) -> Result<llm::Answer, NoAnswer> {
         let warn = |text| {
             let turn = self.payer.request.unwrap_or_default().turn;
             let notice = Notice::of_budget(text, turn);
-            self.feed.announce(What::Notice(notice));
+            self.feed.announce(FeedItem::Notice(notice));
         };
         let gate = self.agent.budgets.gate(self.payer.clone());
         let mut provider = Arc::clone(&candidate.provider);
@@ -143,7 +146,7 @@ impl Asker {
             let of = (self.agent.describe(subject.choice), tokens);
             let admitted = gate.admit(of, self.meter.cost(), &warn).await;
             admitted.map_err(NoAnswer::Unpaid)?;
-            provider = Arc::new(Paced::new(provider, Arc::clone(gate)));
+            provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }
         self.meter.asks(subject, tokens);
         let retry = RetryConfig {
