@@ -12,7 +12,7 @@ use crate::servers::{Api, offered, shell, tool, wait_for_health};
 use crate::support::{TestApp, TestSocket};
 
 /// What a look may cost, with room for a busy machine.
-const LOOK: Duration = Duration::from_secs(5);
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
 
 fn write(path: &str, lines: usize) -> Value {
     json!({ "path": path, "content": "a line\n".repeat(lines) })

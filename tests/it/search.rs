@@ -17,7 +17,7 @@ async fn ask(app: &TestApp, person: &Person, path: &str) -> (u16, Value) {
 
 /// What is found as soon as the index has all of this person's sessions.
 async fn search(app: &TestApp, person: &Person, query: &str) -> Vec<Value> {
-    let looking = async {
+    let advancing = async {
         loop {
             let (status, page) = ask(app, person, &format!("/api/search?q={query}")).await;
             assert_eq!(status, 200, "{page}");

@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 2_048;
 /// The part of a record that is stored as one text: the overrides for the provider's models, its cache and
 /// compaction settings, fallbacks and further keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct KeptRange {
     #[serde(flatten)]
     pub(super) said: Overrides,
     /// The lifetime of the provider's cache, if it can be chosen.

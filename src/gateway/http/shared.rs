@@ -200,7 +200,7 @@ async fn open(
         let text = "there is nothing shared under this address (any more)";
         return Err(ApiError::new(Code::NotFound, text));
     };
-    Ok(view)
+    Ok(offering)
 }
 
 /// The headers of a shared page. Every response also has `Referrer-Policy: no-referrer`.

@@ -203,7 +203,7 @@ struct Script {
 
 /// One request as it came.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct CompletionRequest {
     /// The body.
     pub(crate) body: Value,
     /// The `Authorization` header.

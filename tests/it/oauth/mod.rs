@@ -199,7 +199,7 @@ impl Someone {
         fits: impl Fn(&Value) -> bool,
     ) -> Value {
         let path = format!("/api/mcp/{server}");
-        let looking = async {
+        let advancing = async {
             loop {
                 let (_, now) = self.ask(Method::GET, &path, &Value::Null).await;
                 if fits(&now) {

@@ -65,7 +65,7 @@ async fn wait_for_end(socket: &mut TestSocket, server: &str) -> String {
 
 /// Looks until it is so.
 async fn until(fits: impl Fn() -> bool) {
-    let looking = async {
+    let advancing = async {
         let mut looks = tokio::time::interval(Duration::from_millis(50));
         while !fits() {
             looks.tick().await;

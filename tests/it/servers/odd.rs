@@ -44,7 +44,7 @@ pub(super) struct Odd {
 
 /// What came to the server.
 #[derive(Default)]
-struct Seen {
+struct MountedVolumes {
     sessions: AtomicUsize,
     calls: AtomicUsize,
     /// The session of the first call, which is forgotten with it.

@@ -43,7 +43,7 @@ struct Stand {
     _server: AbortOnDropHandle<()>,
 }
 
-struct Seen {
+struct MountedVolumes {
     answer: Answer,
     /// What the stream says of where to post.
     endpoint: String,
@@ -228,7 +228,7 @@ async fn a_server_of_the_first_revision_is_called_with_its_secret_header() {
     // What a remote server logs is where the stderr of others is.
     let api = Api::new(&app, &person);
     let line = r#"[warning] town: {"key":"••••","rain":true}"#;
-    let looking = async {
+    let advancing = async {
         loop {
             let logs = api.get("/api/mcp/old/logs").await;
             let lines = logs["lines"].as_array().unwrap();

@@ -21,7 +21,7 @@ type Asked = Arc<Mutex<Vec<HashMap<String, String>>>>;
 /// A registry that pages by one server and keeps what it was asked.
 struct Registry {
     url: String,
-    asked: Asked,
+    asked: BackgroundRequest,
     _serving: AbortOnDropHandle<()>,
 }
 

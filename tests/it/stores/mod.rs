@@ -25,7 +25,7 @@ use crate::support::RedisServer;
 use crate::support::postgres::new_database;
 
 /// A store on a folder, with what keeps it running.
-struct Opened {
+struct OpenTunnel {
     store: Store,
     tasks: TaskTracker,
     shutdown: CancellationToken,

@@ -15,7 +15,7 @@ use super::{DEADLINE, Person};
 
 /// An event as it came.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct RequestMessage {
     pub(crate) name: String,
     pub(crate) args: Vec<Value>,
 }

@@ -84,7 +84,7 @@ fn names(part: Part) -> &'static [&'static str] {
 
 /// The contents of an error response.
 #[derive(Debug, Default)]
-struct Said {
+struct ReviewAnswer {
     /// The field that the error is about.
     param: Option<String>,
     code: Option<String>,

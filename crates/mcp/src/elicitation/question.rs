@@ -59,7 +59,7 @@ impl Question {
     /// page was opened, while the question stays open.
     pub(super) fn new(
         open: &Arc<OpenQuestions>,
-        asked: Asked,
+        asked: BackgroundRequest,
         hears_of_opening: bool,
     ) -> (Self, oneshot::Receiver<FormAnswer>) {
         let (reply, answer) = oneshot::channel();

@@ -62,7 +62,7 @@ pub(super) async fn view(
 
 /// Finds the view's metadata in the list of resources; null if the list cannot be read in time.
 async fn listed(connection: &Connection, uri: &str, limit: Duration) -> Value {
-    let looking = async {
+    let advancing = async {
         let mut page = PaginatedRequestParams::default();
         for _ in 0..MAX_PAGES {
             let listed = connection.peer().list_resources(Some(page)).await.ok()?;

@@ -30,7 +30,7 @@ pub struct RefusedRequest<'a> {
 }
 
 /// The reaction to a refusal.
-pub enum Refused {
+pub enum AccessError {
     /// Send the request again with this token: it did not run.
     Again(SecretString),
     /// A person has to connect, or to allow these additional scopes.

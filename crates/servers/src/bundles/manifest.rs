@@ -131,7 +131,7 @@ pub(super) struct Wanted {
     pub(super) max: Option<Number>,
 }
 
-impl Wanted {
+impl WantedModel {
     /// Returns true if the value is a secret. Only strings can be.
     pub(super) fn is_secret(&self) -> bool {
         self.sensitive && self.kind == WantedKind::String

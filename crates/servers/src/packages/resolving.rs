@@ -18,7 +18,7 @@ const MAX_ANSWER: usize = 16 << 20;
 
 /// The registry's information about a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedPath {
     /// The exact version; `None` if only the installer can resolve it, as with ranges.
     pub version: Option<String>,
     /// The author's description.
@@ -28,7 +28,7 @@ pub(crate) struct Resolved {
 /// The reason why a package cannot be installed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
-pub(crate) struct Refused {
+pub(crate) struct FileRefusal {
     pub problem: InstallProblem,
     pub text: String,
 }

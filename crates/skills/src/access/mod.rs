@@ -348,7 +348,7 @@ impl Skills {
     async fn writable(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {
         let view = self.find(caller, id).await?;
         check_writer(caller, view.scope)?;
-        Ok(view)
+        Ok(offering)
     }
 }
 

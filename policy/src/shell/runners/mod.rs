@@ -13,7 +13,7 @@ use super::{Hidden, Word};
 
 /// The commands and files that a command uses beside its own program.
 #[derive(Debug, Default)]
-pub(super) struct Look {
+pub(super) struct WorkspaceScan {
     /// Commands, as words.
     pub(super) commands: Vec<Vec<Word>>,
     /// Other readings of the command itself, for deny and ask rules.
@@ -26,7 +26,7 @@ pub(super) struct Look {
     pub(super) writes: bool,
 }
 
-impl Look {
+impl WorkspaceScan {
     fn hidden(hidden: Hidden) -> Self {
         Self {
             hidden: Some(hidden),

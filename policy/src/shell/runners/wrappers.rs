@@ -79,7 +79,7 @@ pub(super) fn look(name: &str, words: &[Word]) -> Option<Look> {
     let wrapper = WRAPPERS.iter().find(|wrapper| wrapper.name == name)?;
     let rest = words.get(1..).unwrap_or_default();
     if name == "command" && matches!(rest.first().and_then(Word::literal), Some("-v" | "-V")) {
-        return Some(Look::default());
+        return Some(WorkspaceScan::default());
     }
     Some(wrapper.inner(rest))
 }

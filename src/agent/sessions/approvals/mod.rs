@@ -80,7 +80,7 @@ impl Approvals<'_> {
                 continue;
             }
             let QueueView { queue, others } = match self.queue(&row, caller).await {
-                Ok(view) => view,
+                Ok(offering) => offering,
                 // The refusal is shown when that session is opened; the other sessions are listed all the
                 // same.
                 Err(refusal) if is_of_one(&refusal) => continue,

@@ -34,7 +34,7 @@ pub struct ServerView {
 
 impl SessionOffers<'_> {
     /// Reads a view's document over the session's own connection. Nothing of it is stored.
-    pub async fn view(
+    pub async fn offering(
         &self,
         key: &SessionKey,
         caller: &Caller,

@@ -17,7 +17,7 @@ use crate::gateway::mcp::question::decision;
 use crate::session::{Call, Command, Elicitation, ElicitationReply, SamplingReply};
 
 /// A request for input from the person at the client.
-pub(super) struct PersonInput {
+pub(super) struct Asked {
     /// The key of the request, which is never reused for another one.
     pub(super) name: String,
     form: ElicitRequestParams,
@@ -118,13 +118,14 @@ pub(super) fn read(
             About::Question(question) => answer_of(question, answer)
                 .map_err(|problem| format!("`{name}` does not fit its form: {problem}"))?
                 .map(|answer| {
-                    SessionRequest::Command(Command::AnswerElicitation(ElicitationReply {
+                    Command::AnswerElicitation(ElicitationReply {
                         id: question.id.clone(),
                         answer,
                         by: caller.actor(),
                         invalid: None,
                         sampling: SamplingReply::default(),
-                    }))
+                    })
+                    .into()
                 }),
         };
         said.push((name, request));

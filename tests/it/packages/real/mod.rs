@@ -73,7 +73,7 @@ async fn use_it(app: &TestApp, server: Server<'_>) {
 
 /// What is told of the installation when it is over.
 async fn installed(api: &Api<'_>) -> Value {
-    let looking = async {
+    let advancing = async {
         let mut looks = tokio::time::interval(Duration::from_millis(200));
         loop {
             looks.tick().await;

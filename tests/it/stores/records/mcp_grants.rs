@@ -61,7 +61,7 @@ async fn at_no_moment_of_a_disconnection_the_server_is_forgotten() {
                 connect(&records, &key, "tokens").await;
             }
         };
-        let looking = async {
+        let advancing = async {
             loop {
                 let is_known = grants.is_for_people(&key.scope, &key.server).await;
                 assert!(is_known.unwrap());

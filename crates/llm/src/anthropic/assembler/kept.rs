@@ -30,12 +30,12 @@ pub(in crate::anthropic) struct Said {
 
 /// The text and native blocks of the running answer.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptRange {
     text: String,
     blocks: Vec<NativeBlock>,
 }
 
-impl Kept {
+impl CachedDocument {
     pub(super) fn say(&mut self, text: &str) {
         self.text.push_str(text);
     }

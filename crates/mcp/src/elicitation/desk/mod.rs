@@ -138,7 +138,7 @@ impl Desk {
     async fn put(
         &self,
         sender: mpsc::Sender<Question>,
-        asked: Asked,
+        asked: BackgroundRequest,
         cancelled: CancellationToken,
     ) -> FormAnswer {
         let (question, answer) = Question::new(&self.open, asked, true);

@@ -45,7 +45,7 @@ pub enum Problem {
     },
     /// The engine refused the request.
     #[error("the container engine refused to {what}: {said}")]
-    Refused {
+    RefusalPayload {
         /// The requested action.
         what: &'static str,
         said: String,

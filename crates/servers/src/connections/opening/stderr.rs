@@ -26,7 +26,7 @@ pub(crate) struct ServerLog {
 
 /// The last lines of a server.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct RequestMessage {
     /// Never held across an await.
     lines: Arc<Mutex<VecDeque<String>>>,
     /// The number of running listeners on stderr.

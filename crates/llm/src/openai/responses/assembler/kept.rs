@@ -30,7 +30,7 @@ pub(in crate::openai) const COMPACTION: &str = "compaction";
 
 /// The blocks that are stored so far.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptRange {
     blocks: Vec<NativeBlock>,
     /// True if one of the blocks is a compaction.
     compacts: bool,
@@ -38,7 +38,7 @@ pub(super) struct Kept {
     query: String,
 }
 
-impl Kept {
+impl CachedDocument {
     /// Stores a thought unchanged, but without null fields, which the vendor refuses. A thought without
     /// content or encrypted content is skipped, because it means nothing to the vendor.
     pub(super) fn thought(&mut self, place: Position, raw: &RawValue) {

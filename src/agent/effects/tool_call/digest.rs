@@ -1,8 +1,6 @@
 //! Makes sure that what a person is shown of a call is what runs: computes its digest, with the content of
 //! the image that it would run in.
 
-pub(in crate::agent) mod hosts;
-
 use std::time::Duration;
 
 use serde_json::Value;
@@ -76,7 +74,7 @@ impl DigestInputs<'_> {
     pub(in crate::agent) async fn name_images(&self) {
         let runtime = &self.place.runtime;
         let images = self.offering.images();
-        let looking = async {
+        let advancing = async {
             for image in images.filter(|image| runtime.image_id(image).is_none()) {
                 runtime.look_up_image(&image).await;
             }
