@@ -14,6 +14,7 @@ mod fuzz;
 mod journal;
 mod mailbox;
 mod notifications;
+mod request;
 mod rules;
 mod search;
 mod session;
@@ -28,8 +29,9 @@ pub use budget::{
     BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, ProbeError,
 };
 pub use checkpoints::{PlannedChange, UndoPlan, UndoResult};
-pub use effects::context_sources::ContextSources;
-pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
+pub use effects::session_agent::{
+    AgentFactory, AgentParts, ContextSources, Reviewer, SessionAgent,
+};
 pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};
@@ -37,13 +39,12 @@ pub use feed::{
     Feed, FeedItem, GoingOn, Notice, OmittedHistory, OthersSession, QueueState,
     SessionSubscription, SessionView, ShownEvent, Signal, TurnView, UsageState,
 };
-pub use mailbox::{
-    Acknowledgement, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached,
-};
+pub use mailbox::{Acknowledgement, damaged, limit_reached};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
+pub use request::{SessionAction, SessionRequest, SubmitOptions, ViewContext, ViewRequest};
 pub use rules::{
     Change, CreatedRule, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,

@@ -1,10 +1,7 @@
 //! Reconciles the effects that run for a session with those that have to run.
 
 mod background;
-pub(super) mod context_sources;
-mod created_tasks;
 mod dry_runs;
-mod elicitations;
 pub(super) mod model_request;
 mod running_call;
 pub(super) mod session_agent;
@@ -20,25 +17,20 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::background::Asker;
 use self::background::review::ReviewRequest;
 use self::background::sampling::Samples;
 use self::background::title::TitleRequest;
-use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
-use self::elicitations::Elicitations;
-use self::model_request::ModelRequest;
-use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
-use self::running_call::Stopper;
+use self::model_request::{HistoryScope, ModelRequest, RequestScope};
+use self::running_call::{CreatedTasks, Elicitations, Stopper};
 use self::session_agent::SessionAgent;
 use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
-use crate::context::ArrangedContexts;
 use crate::domain::{CallId, CountedEntry, Iteration, ModelRequestId, TurnId};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
@@ -49,25 +41,10 @@ const ATTEMPTS: u32 = 1_000;
 /// The time to wait for servers to stop the calls of a deleted session.
 const END_GRACE: Duration = Duration::from_secs(3);
 
-/// A running model request, which is aborted on drop. It is not polled from here while the answer streams.
-struct Request {
-    task: AbortHandle,
+/// A running model request. It is not polled from here while the answer streams.
+struct RunningRequest {
+    _task: AbortOnDropHandle<()>,
     meter: Arc<Meter>,
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A task that is aborted on drop: a title request, the review of a call, or the copy of a workspace.
-struct Beside(AbortHandle);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Sends the outcomes of effects to the session's task.
@@ -115,15 +92,15 @@ pub(super) struct WantedEffects<'a> {
 /// The running effects of one session.
 #[derive(Default)]
 pub(super) struct Running {
-    model: Option<(ModelRequestId, Request)>,
+    model: Option<(ModelRequestId, RunningRequest)>,
     calls: BTreeMap<CallId, Stopper>,
     /// The elicitations of the running calls.
     asked: Elicitations,
     /// Tasks of the running calls that the journal does not have yet.
     created: CreatedTasks,
-    title: Option<Beside>,
-    review: Option<(CallId, Beside)>,
-    workspace: Option<Beside>,
+    title: Option<AbortOnDropHandle<()>>,
+    review: Option<(CallId, AbortOnDropHandle<()>)>,
+    workspace: Option<AbortOnDropHandle<()>>,
     dry_runs: DryRuns,
     samples: Samples,
     /// The epoch in which all of them were started.
@@ -222,10 +199,10 @@ impl Running {
 
     /// Starts missing effects and stops those that are no longer wanted.
     pub(super) fn reconcile(&mut self, wanted: &WantedEffects<'_>) {
-        if self.epoch != wanted.control.epoch {
+        if self.epoch != wanted.control.runner.epoch {
             // Another gateway ran the session meanwhile, so the effects that still run here are obsolete.
             self.stop_all();
-            self.epoch = wanted.control.epoch;
+            self.epoch = wanted.control.runner.epoch;
         }
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
@@ -287,52 +264,50 @@ impl Running {
         }
     }
 
-    fn ask_model(&self, wanted: &WantedEffects<'_>, request: ModelRequestId) -> Request {
+    fn ask_model(&self, wanted: &WantedEffects<'_>, request: ModelRequestId) -> RunningRequest {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
         let turn = wanted.control.turn.as_ref();
-        let asked = ModelRequest {
+        let (agent, control) = (wanted.agent, wanted.control);
+        let scope = RequestScope {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
-            agent: wanted.agent.clone(),
+            agent: agent.clone(),
             choice: wanted.choice.clone(),
             effort: turn.and_then(|turn| turn.effort),
-            said: wanted.entries.to_vec(),
-            arranged: ArrangedContexts::default(),
-            entries: Vec::new(),
-            placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
-            question: wanted.control.question,
-            gap: wanted.gap,
-            compaction: wanted.control.compaction.clone(),
-            limits: wanted.agent.turn_limits(wanted.control),
-            by_vendor: ByVendor {
-                lowered: Limits::default().lowered(wanted.control),
-                ..ByVendor::default()
-            },
-            has_short_results: wanted.control.has_short_results,
             journal: wanted.journal.clone(),
-            version: wanted.control.version,
-            is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
-            strategies: wanted.agent.strategies(wanted.control),
-            is_unused: wanted.control.used_tools.is_empty(),
-            files_at: wanted.control.engine.clone(),
-            trace: turn.and_then(|turn| {
-                let agent = wanted.agent;
-                agent.trace(turn.id, turn.started)
-            }),
+            version: control.version,
+            is_unused: control.used_tools.is_empty(),
+            trace: turn.and_then(|turn| agent.trace(turn.id, turn.started)),
             request,
-            payer: wanted.agent.payer(wanted.control, request),
+            payer: agent.payer(control, request),
             meter: Arc::clone(&meter),
-            lost: turn.map_or(0, |turn| turn.restarts),
+        };
+        let asked = ModelRequest {
+            scope,
+            entries: wanted.entries.to_vec(),
+            history: HistoryScope {
+                question: control.context.question,
+                gap: wanted.gap,
+                compaction: control.context.compaction.clone(),
+                limits: agent.turn_limits(control),
+                vendor_limits: Limits::default().lowered(control),
+                is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
+                has_short_results: control.context.has_short_results,
+                strategies: agent.strategies(control),
+            },
+            placed: control.placed.clone(),
+            files_at: control.engine.clone(),
+            restarts: turn.map_or(0, |turn| turn.restarts),
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
             outcomes.submit(Box::pin(asked.run()).await).await;
         });
-        Request {
-            task: asking.abort_handle(),
+        RunningRequest {
+            _task: AbortOnDropHandle::new(asking),
             meter,
         }
     }
@@ -347,25 +322,29 @@ impl Running {
         Asker::new(wanted.agent.clone(), payer, Arc::clone(wanted.feed))
     }
 
-    fn make_title(&self, wanted: &WantedEffects<'_>) -> Beside {
-        let turn = wanted.control.titling.turn().unwrap_or_default();
+    fn make_title(&self, wanted: &WantedEffects<'_>) -> AbortOnDropHandle<()> {
+        let turn = wanted.control.title.titling.turn().unwrap_or_default();
         let choice = wanted.choice.clone();
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {
             outcomes.submit(asked.run().await).await;
         });
-        Beside(asking.abort_handle())
+        AbortOnDropHandle::new(asking)
     }
 
     /// Starts a review. It continues if the person decides first: it is paid for in any case, and its usage
     /// is counted.
-    fn review(&self, wanted: &WantedEffects<'_>, running: &RunningReview) -> (CallId, Beside) {
+    fn review(
+        &self,
+        wanted: &WantedEffects<'_>,
+        running: &RunningReview,
+    ) -> (CallId, AbortOnDropHandle<()>) {
         let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {
             asker: Self::asker(wanted, running.turn),
-            reviewer: wanted.agent.reviewer.clone(),
+            reviewer: wanted.agent.parts.reviewer.clone(),
             call,
             said: wanted.entries.to_vec(),
         });
@@ -377,7 +356,7 @@ impl Running {
             };
             outcomes.submit(said).await;
         });
-        (id, Beside(asking.abort_handle()))
+        (id, AbortOnDropHandle::new(asking))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::replica::{Replica, StaleReason};
-use super::{figures, traces};
+use super::telemetry;
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
 use crate::agent::journal::{AppendResult, JournalError};
@@ -78,8 +78,8 @@ impl Replica {
             match self.journal.append(&commit, is_active, wake).await {
                 AppendResult::Stored(bytes) => {
                     self.unsettled = None;
-                    figures::count(self, &commit);
-                    traces::record(self, &commit);
+                    telemetry::count(self, &commit);
+                    telemetry::record(self, &commit);
                     let used = UsageFold::of(&self.state.control).apply(&commit);
                     self.state.apply(&commit);
                     self.widen().await;
@@ -131,7 +131,7 @@ impl Replica {
     }
 
     fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
-        let runner = self.state.control.runner.as_ref();
+        let runner = self.state.control.runner.gateway.as_ref();
         Gateway {
             id: &self.cluster.gateway,
             engine: self.agent.tools.engine(),
@@ -243,7 +243,11 @@ impl Replica {
                 .publish_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
-        let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
+        let runner = control
+            .runner
+            .gateway
+            .as_ref()
+            .filter(|_| control.is_unfinished());
         if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
             // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);

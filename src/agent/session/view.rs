@@ -10,7 +10,8 @@ use crate::agent::feed::{
     GoingOn, OmittedHistory, QueueState, QueueView, SessionSubscription, SessionView, TurnView,
     UsageState,
 };
-use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
+use crate::agent::mailbox::{ServerDoor, ToolsNow};
+use crate::agent::request::Submission;
 use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
@@ -45,22 +46,19 @@ impl Replica {
         ToolsNow {
             tools: Arc::clone(&self.agent.tools) as Arc<dyn ServerDoor>,
             rules: Arc::clone(&control.rules),
-            cost: control.totals.cost,
+            cost: control.usage.totals.cost,
             feed: Arc::clone(&self.feed),
         }
     }
 
     /// Admits others only to decide the calls that wait for their approval.
-    pub(super) async fn admit_request(
-        &mut self,
-        by: &UserId,
-        request: &SessionRequest,
-    ) -> Result<(), Refusal> {
+    pub(super) async fn admit_request(&mut self, submission: &Submission) -> Result<(), Refusal> {
+        let Submission { by, action, .. } = submission;
         let refused = match self.admit(by) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
-        let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
+        let Some((calls, role)) = action.decides().filter(|(calls, _)| !calls.is_empty()) else {
             return Err(refused);
         };
         if !self.may_decide(by, role, calls) && !self.cluster.membership.is_alone() {
@@ -85,16 +83,16 @@ impl Replica {
         let model = self.agent.describe(self.choice());
         let (left_out, next_input) = self.next_request();
         UsageState {
-            totals: control.totals,
-            context_tokens: control.last_usage.total(),
+            totals: control.usage.totals,
+            context_tokens: control.usage.last_usage.total(),
             window: model.context_window,
             is_window_assumed: model.is_window_assumed,
-            reads_whole: control.reads_whole,
+            reads_whole: control.context.reads_whole,
             next_input,
             left_out,
             counter: self.counter(),
-            last_request: control.last_request.clone(),
-            going_on: GoingOn::after(&control.last_usage, &model),
+            last_request: control.usage.last_request.clone(),
+            going_on: GoingOn::after(&control.usage.last_usage, &model),
             seq: control.seq,
         }
     }
@@ -128,8 +126,8 @@ impl Replica {
             return (0, RequestParts::default());
         };
         let shown = self.window((&arranged, choice), (own, base.limits), counter);
-        let of_what = (shown.read(), self.state.control.question);
-        let parts = self.agent.parts(&base, of_what, counter);
+        let of_what = (shown.read(), self.state.control.context.question);
+        let parts = self.agent.composition(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
 
@@ -157,7 +155,7 @@ impl Replica {
             input: history::last_input(&self.state.entries),
             arranged,
             limits,
-            has_short_results: self.state.control.has_short_results,
+            has_short_results: self.state.control.context.has_short_results,
         }
     }
 
@@ -220,9 +218,9 @@ impl Replica {
                 .clone()
                 .unwrap_or_else(|| self.genesis.journal.clone()),
             seq: control.seq,
-            title: control.title.clone(),
+            title: control.title.text.clone(),
             model: self.choice().clone(),
-            strategies: control.strategies.clone().unwrap_or_default(),
+            strategies: control.context.strategies.clone().unwrap_or_default(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),
@@ -238,7 +236,7 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
-            configured_max_tokens: self.agent.history.limits.max_tokens,
+            configured_max_tokens: self.agent.parts.history.limits.max_tokens,
             rules: Arc::clone(&control.rules),
             container: self.agent.tools.site().container,
         };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::Sessions;
 use super::refusal::unreadable;
 use crate::agent::journal::Journal;
-use crate::agent::mailbox::{SessionRequest, store_away};
+use crate::agent::mailbox::store_away;
+use crate::agent::request::SessionRequest;
 use crate::domain::{Caller, Code, CommitId, ForkOrigin, SessionId, SessionKey, Timestamp};
 use crate::history;
 use crate::session::{Command, Fork, Refusal, SessionState};
@@ -50,12 +51,12 @@ pub async fn fork(
             .await;
     }
     sessions.listed().await;
-    if is_unanswered && !then.iter().any(SessionRequest::says) {
-        then.push(SessionRequest::Command(Command::Retry));
+    if is_unanswered && !then.iter().any(|request| request.action.says()) {
+        then.push(Command::Retry.into());
     }
     if awaits_workspace {
         // This gateway makes the copy; if it ends, the one that takes over does.
-        then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
+        then.insert(0, Command::TakeOver { from: None }.into());
     }
     for request in then {
         if let Err(refusal) = sessions.submit(&new, caller, request).await {
@@ -78,7 +79,7 @@ pub async fn family(
 ) -> Result<Vec<SessionRow>, Refusal> {
     sessions.admit(key, caller).await?;
     sessions.listed().await;
-    let rows = sessions.0.factory.place.records.sessions();
+    let rows = sessions.0.factory.parts.place.records.sessions();
     let away = |error| {
         tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
         store_away()
@@ -122,7 +123,7 @@ async fn write_fork(
         root: root.unwrap_or(&key.session).clone(),
     };
     let genesis = sessions.0.genesis(&key.tenant, caller.actor());
-    let place = &sessions.0.factory.place;
+    let place = &sessions.0.factory.parts.place;
     let has_files = place.has_workspace(key).await;
     let mut fork = Fork::new(origin, genesis).with_files(has_files);
     for commit in &commits {
@@ -132,7 +133,7 @@ async fn write_fork(
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let (commits, state) = fork.finish(id(), now);
-    let attachments = &sessions.0.factory.attachments;
+    let attachments = &sessions.0.factory.parts.attachments;
     attachments.share(key, &new.session, now).await?;
     let journal = Journal::new(Arc::clone(&sessions.0.store), new.clone());
     journal.create(&commits).await?;

@@ -4,6 +4,7 @@
 pub(super) mod approvals;
 pub(super) mod attach;
 mod begun_turns;
+mod complete;
 pub(super) mod files;
 pub(super) mod fork;
 pub(super) mod import;
@@ -40,7 +41,8 @@ use super::feed::list_update::ListUpdate;
 use super::feed::{Feed, SessionSubscription, ShownEvent};
 use super::journal::Journal;
 use super::journal::projection::{Bells, Projection};
-use super::mailbox::{Acknowledgement, Message, SessionRequest, stopping};
+use super::mailbox::{Acknowledgement, Message, stopping};
+use super::request::SessionRequest;
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
@@ -145,10 +147,10 @@ impl Sessions {
         if registry.cluster.is_shared() {
             registry
                 .tasks
-                .spawn(peers::loops::listen(Arc::downgrade(&registry)));
+                .spawn(peers::listen(Arc::downgrade(&registry)));
             registry
                 .tasks
-                .spawn(peers::loops::pass_news(Arc::downgrade(&registry)));
+                .spawn(peers::pass_news(Arc::downgrade(&registry)));
         }
         let sessions = Self(registry);
         let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
@@ -165,7 +167,7 @@ impl Sessions {
 
     /// The strategies that the settings choose to compact contexts.
     pub fn settings_strategies(&self) -> &[CompactionStrategy] {
-        &self.0.factory.history.strategies
+        &self.0.factory.parts.history.strategies
     }
 
     /// Reserves a new session of the caller, with the tenant's default model unless another is chosen. It is
@@ -205,12 +207,8 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.submit(
-            &key,
-            caller,
-            SessionRequest::Command(Command::Open { title }),
-        )
-        .await?;
+        self.submit(&key, caller, Command::Open { title }.into())
+            .await?;
         self.0.projection.written().await;
         Ok(key)
     }
@@ -222,11 +220,9 @@ impl Sessions {
         caller: &Caller,
         request: SessionRequest,
     ) -> Result<Acknowledgement, Refusal> {
-        may_act(caller)?;
-        let request = self.look_up(key, caller, request).await?;
-        let begins = request.begins_turn();
-        let (by, request) = (caller.user.id.clone(), Box::new(request));
-        let told = self.request(key, caller, |reply| Message::Submit { request, by, reply });
+        let submission = Box::new(self.complete(key, caller, request).await?);
+        let begins = submission.begins_turn();
+        let told = self.request(key, caller, |reply| Message::Submit { submission, reply });
         let accepted = told.await?;
         if begins {
             self.0.begun.note(key, caller);
@@ -335,9 +331,7 @@ impl Sessions {
         let claimed = self.0.scan().await?;
         self.0.mend_list().await;
         if self.0.cluster.is_shared() {
-            self.0
-                .tasks
-                .spawn(peers::loops::beat(Arc::downgrade(&self.0)));
+            self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }
         Ok(claimed)
     }
@@ -369,7 +363,7 @@ impl Sessions {
 
     /// The budgets of sessions.
     pub fn budgets(&self) -> &Budgets {
-        &self.0.factory.budgets
+        &self.0.factory.parts.budgets
     }
 
     /// The number of sessions in memory, for `/metrics` and tests.

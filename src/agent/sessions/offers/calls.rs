@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::views::MAX_WAIT;
 use super::{MAX_URI, SessionOffers, refused};
-use crate::agent::mailbox::ViewRequest;
+use crate::agent::request::ViewRequest;
 use crate::agent::sessions::{Page, Sessions, may_act};
 use crate::domain::{CallId, Caller, Code, Holder, SessionKey};
 use crate::mcp::{AnswerContent, Offers};

@@ -19,7 +19,7 @@ use self::watched::{TaskDoor, WatchedState, WatchedTask};
 use super::asking::{Asking, result};
 use super::notices::Notices;
 use super::question::{Ending, Question, begin, is_question};
-use crate::agent::{QueueState, SessionRequest, SessionSubscription};
+use crate::agent::{QueueState, SessionSubscription};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
 use crate::store::clock::now;
@@ -138,9 +138,7 @@ impl Tasks {
             thought_so_far: None,
             spent: Vec::new(),
         };
-        let told = asking
-            .sessions
-            .submit(&key, caller, SessionRequest::Command(stop));
+        let told = asking.sessions.submit(&key, caller, stop.into());
         told.await.map_err(|refusal| refused(&refusal))?;
         Ok(())
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent::{ForkRequest, SessionRequest};
+use crate::agent::{ForkRequest, SessionAction, SessionRequest};
 use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
 use crate::providers::{WantedEffort, WantedModel};
 use crate::session::{Command, Refusal};
@@ -174,9 +174,9 @@ pub const COMMANDS: &[CommandSpec] = &[
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(ParsedCommand::Submit(Box::new(SessionRequest::Choose(
-                wanted,
-            ))))
+            Ok(ParsedCommand::Submit(Box::new(
+                SessionAction::Choose(wanted).into(),
+            )))
         },
     },
     CommandSpec {
@@ -236,7 +236,7 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<ParsedComman
 }
 
 fn submit(command: Command) -> ParsedCommand {
-    ParsedCommand::Submit(Box::new(SessionRequest::Command(command)))
+    ParsedCommand::Submit(Box::new(command.into()))
 }
 
 #[derive(Deserialize)]

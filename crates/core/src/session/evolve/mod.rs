@@ -26,13 +26,13 @@ const REMEMBERED_MESSAGES: usize = 256;
 impl SessionState {
     /// Folds the commit that follows this state.
     pub fn apply(&mut self, commit: &Commit) {
-        let totals = self.control.totals;
+        let totals = self.control.usage.totals;
         for event in &commit.events {
             self.evolve_entries(event, commit.at);
             self.control.evolve(event, commit.at);
         }
         if commit.is_inherited {
-            self.control.totals = totals;
+            self.control.usage.totals = totals;
         }
         self.control.version = commit.version;
         self.control.at = commit.at;
@@ -81,13 +81,13 @@ impl Control {
                 self.consented(call, edited.as_ref(), consent);
             }
             Event::ConsentWithdrawn { call, by } => self.consent_withdrawn(call, by, at),
-            Event::Spent { usage, cost, .. } => self.totals += (*usage, *cost),
+            Event::Spent { usage, cost, .. } => self.usage.totals += (*usage, *cost),
             Event::StopRequested { limit_ms, .. } => turn::stop_requested(self, *limit_ms),
             Event::CallStopRequested { call } => self.call_stop_requested(call),
             Event::TaskCreated { call, task } => {
                 self.change(call, |call| call.task = Some(task.clone()));
             }
-            Event::TitlingMoved { to } => self.titling = *to,
+            Event::TitlingMoved { to } => self.title.titling = *to,
             Event::ReviewAsked { call } => self.review_asked(call),
             Event::Reviewed { call, review } => self.reviewed(call, review),
             Event::DryRunMoved { call, to, .. } => {
@@ -159,13 +159,13 @@ impl Control {
                 self.waiting.retain(|message| message.seq != *message_seq);
             }
             Event::TitleSet { title, source } => {
-                self.title = Some(title.clone());
-                self.title_source = *source;
+                self.title.text = Some(title.clone());
+                self.title.source = *source;
             }
             Event::ModelChosen { model } => self.choose_model(model),
             Event::WindowChosen { whole } => {
-                self.reads_whole = *whole;
-                self.max_tokens = None;
+                self.context.reads_whole = *whole;
+                self.context.max_tokens = None;
             }
             Event::ContextReset => self.reset(),
             Event::ContextCut {
@@ -177,11 +177,13 @@ impl Control {
             Event::WorkspaceCopied { outcome } => self.settle_workspace(*outcome),
             Event::AttachmentPlaced { id, path, .. } => self.keep_place(id, path),
             Event::ContextCompacted(it) => {
-                self.has_short_results |= it.compaction.short_before > 0;
-                self.compaction = Some(it.compaction.clone());
+                self.context.has_short_results |= it.compaction.short_before > 0;
+                self.context.compaction = Some(it.compaction.clone());
             }
-            Event::CompactedByVendor(it) => self.compacting = it.usage,
-            Event::CompactionChosen { strategies } => self.strategies.clone_from(strategies),
+            Event::CompactedByVendor(it) => self.usage.compacting = it.usage,
+            Event::CompactionChosen { strategies } => {
+                self.context.strategies.clone_from(strategies)
+            }
             Event::RuleGiven { rule, by } => self.give_rule(rule, by, at),
             Event::RuleTakenBack { id, by } => {
                 network::taken_back(self, id, by);
@@ -222,15 +224,15 @@ impl Control {
         let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
         // The lowered limit belongs to the model, whatever its effort.
         if self.model.as_ref().map(named) != Some(named(model)) {
-            self.max_tokens = None;
+            self.context.max_tokens = None;
         }
         self.model = Some(model.clone());
     }
 
     fn hand_over(&mut self, runner: &GatewayId, engine: Option<&EngineId>, at: Timestamp) {
-        self.runner = Some(runner.clone());
-        self.runner_engine = engine.cloned();
-        self.epoch = self.epoch.saturating_add(1);
+        self.runner.gateway = Some(runner.clone());
+        self.runner.engine = engine.cloned();
+        self.runner.epoch = self.runner.epoch.saturating_add(1);
         self.forget_dry_runs();
         if let Some(turn) = &mut self.turn {
             // The turn did not run while it had no runner.
@@ -269,7 +271,7 @@ impl Control {
     fn settle_workspace(&mut self, outcome: WorkspaceCopy) {
         self.awaits_workspace = false;
         if matches!(outcome, WorkspaceCopy::Copied { .. }) {
-            self.engine.clone_from(&self.runner_engine);
+            self.engine.clone_from(&self.runner.engine);
         }
         if self.turn.is_none() {
             self.notes.push(workspace_note(outcome).to_owned());
@@ -280,14 +282,14 @@ impl Control {
     fn keep_place(&mut self, id: &BlobId, path: &str) {
         self.placed.insert(id.clone(), path.into());
         if self.engine.is_none() {
-            self.engine.clone_from(&self.runner_engine);
+            self.engine.clone_from(&self.runner.engine);
         }
     }
 
     fn reset(&mut self) {
         self.notes.clear();
-        self.compaction = None;
-        self.has_short_results = false;
+        self.context.compaction = None;
+        self.context.has_short_results = false;
         self.last_ending = None;
     }
 

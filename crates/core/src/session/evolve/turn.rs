@@ -33,7 +33,7 @@ pub(super) fn said(control: &mut Control, text: &str, at: Timestamp) {
 
 /// Folds the note that results of the running turn are shortened.
 pub(super) fn results_shortened(control: &mut Control) {
-    control.has_short_results = true;
+    control.context.has_short_results = true;
     if let Some(turn) = &mut control.turn {
         turn.is_shortening_told = true;
     }
@@ -51,12 +51,12 @@ pub(super) fn stop_requested(control: &mut Control, limit_ms: Option<u64>) {
 pub(super) fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
     if !drops_nothing(strategy) {
         // Its places count from an entry that was dropped.
-        control.compaction = None;
+        control.context.compaction = None;
     }
     if strategy == LOWER_LIMIT {
-        control.max_tokens = max_tokens.or(control.max_tokens);
+        control.context.max_tokens = max_tokens.or(control.context.max_tokens);
     }
-    control.has_short_results |= strategy == SHORTEN_RESULTS;
+    control.context.has_short_results |= strategy == SHORTEN_RESULTS;
     if let Some(turn) = &mut control.turn {
         turn.max_tokens = max_tokens.or(turn.max_tokens);
         turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
@@ -77,7 +77,7 @@ fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) ->
     let turn = control.turn.as_ref();
     if turn.is_none_or(|running| running.id != request.turn) {
         // A retry reads no new message and keeps the earlier question.
-        control.question = took.iter().copied().min().or(control.question);
+        control.context.question = took.iter().copied().min().or(control.context.question);
     }
     wanted
 }
@@ -127,11 +127,11 @@ pub(super) fn count(
     cost: Option<MicroUsd>,
     request: Option<&Arc<RequestFacts>>,
 ) {
-    control.totals += (usage, cost);
+    control.usage.totals += (usage, cost);
     // The tokens of the vendor's compaction are not part of the context.
-    let compacting = control.compacting.take().unwrap_or_default();
-    control.last_usage = usage.without(compacting);
-    control.last_request = request.cloned();
+    let compacting = control.usage.compacting.take().unwrap_or_default();
+    control.usage.last_usage = usage.without(compacting);
+    control.usage.last_request = request.cloned();
 }
 
 /// Ends the turn and drops its queue (S2.44).

@@ -2,7 +2,6 @@
 //! nothing but the result.
 
 mod comparing;
-mod kept;
 pub(super) mod taking;
 
 use std::sync::{Arc, OnceLock};
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::comparing::{Change, Contents, WorkspaceScan};
-use self::kept::{DryRunResult, keep};
+use self::taking::{DryRunResult, keep};
 use super::workspace::Workspace;
 use super::{SessionTools, called, tasks};
 use crate::domain::{CallId, Digest, NoCopy, ToolRef};
@@ -126,7 +125,7 @@ async fn try_out(
     let prepared_ms = elapsed(begun);
     let sent = Instant::now();
     let mut has_asked = false;
-    let request = tasks::plain(tools, (call, tool, &server));
+    let request = tasks::plain(tools, call, tool, &server);
     // Never cancelled: stopping the dry run drops this future.
     let cancel = CancellationToken::new();
     let answer = opened.call(request, &cancel, |news| {
