@@ -53,13 +53,13 @@ fn send(world: &mut World, packet: &str) {
         Ok(ParsedCommand::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Tell(ask)) => {
+        Ok(ParsedCommand::Submit(ask)) => {
             check_options(&ask.action, &ask.options);
             match ask.action {
-                SessionAction::Command(command) => drop(world.tell(&command)),
+                SessionAction::Command(command) => drop(world.submit(&command)),
                 SessionAction::Decide { decision, args } => {
                     assert!(args.is_none_or(|args| args.is_object()));
-                    drop(world.tell(&Command::Decide(decision)));
+                    drop(world.submit(&Command::Decide(decision)));
                 }
                 SessionAction::Choose(wanted) => assert!(!wanted.is_empty()),
                 SessionAction::CallByView(asked) => {
