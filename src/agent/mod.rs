@@ -29,6 +29,7 @@ pub use budget::{
     BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, ProbeError,
 };
 pub use checkpoints::{PlannedChange, UndoPlan, UndoResult};
+pub use cluster::list_broadcast::ListWatch;
 pub use effects::session_agent::{
     AgentFactory, AgentParts, ContextSources, Reviewer, SessionAgent,
 };

@@ -8,11 +8,14 @@ use super::replica::{Replica, StaleReason};
 use super::telemetry;
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
+use crate::agent::journal::projection::RowNeed;
 use crate::agent::journal::{AppendResult, JournalError};
 use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
-use crate::session::{Command, Commit, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{
+    Activity, Command, Commit, Control, Gateway, Inputs, Refusal, SCHEMA, decide,
+};
 use crate::store::clock::now;
 use crate::store::records::UsageRows;
 
@@ -81,10 +84,12 @@ impl Replica {
                     telemetry::count(self, &commit);
                     telemetry::record(self, &commit);
                     let used = UsageFold::of(&self.state.control).apply(&commit);
+                    let had_waiting = has_waiting(&self.state.control);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.publish_to_others(&commit, (!is_alone).then_some(bytes), used);
+                    let need = self.row_need(had_waiting, &used);
+                    self.publish_to_others(&commit, (!is_alone).then_some(bytes), (used, need));
                     return Ok(Acknowledgement {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
@@ -234,9 +239,31 @@ impl Replica {
         }
     }
 
+    /// Says who needs the row of the session after a commit.
+    fn row_need(&self, had_waiting: bool, used: &UsageRows) -> RowNeed {
+        let control = &self.state.control;
+        if had_waiting || has_waiting(control) {
+            return RowNeed::Waiting;
+        }
+        // The first row is how others find a session whose gateway is gone.
+        let is_first = control.version == 1;
+        let is_paid =
+            !used.requests.is_empty() && self.agent.parts.budgets.has_any(&self.key.tenant);
+        if is_first || is_paid {
+            RowNeed::Soon
+        } else {
+            RowNeed::Lists
+        }
+    }
+
     /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
     /// are still to be told.
-    fn publish_to_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
+    fn publish_to_others(
+        &mut self,
+        commit: &Commit,
+        bytes: Option<usize>,
+        used: (UsageRows, RowNeed),
+    ) {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
@@ -282,10 +309,13 @@ impl Replica {
         {
             self.feed.show(FeedItem::Queue(self.queue()));
         }
-        if commit
-            .events
-            .iter()
-            .any(|event| event.facts().changes_usage)
+        // It takes the context of the next request, so it is worked out only for somebody. Whoever comes later
+        // is told when they join.
+        if self.feed.is_watched()
+            && commit
+                .events
+                .iter()
+                .any(|event| event.facts().changes_usage)
         {
             self.feed.show(FeedItem::Usage(self.usage()));
         }
@@ -305,4 +335,9 @@ pub(super) enum Failure {
     Damaged,
     /// The store is away; it may work later.
     Away(crate::store::Error),
+}
+
+/// Returns true if calls wait for a person.
+fn has_waiting(control: &Control) -> bool {
+    matches!(control.activity(), Activity::Waiting(_))
 }
