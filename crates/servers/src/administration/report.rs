@@ -5,7 +5,6 @@ use super::masking::masked;
 use super::unknown;
 use crate::catalogue::entry::{ServerEntry, Source};
 use crate::catalogue::tool_history::{self, ToolChangeReport};
-use crate::catalogue::tool_offering::{Ingredient, ToolOffering};
 use crate::catalogue::tool_report::ToolReport;
 use crate::connections::logs::LogLine;
 use crate::connections::opening::{Failure, Phase, secret_name};
@@ -241,6 +240,9 @@ impl Reports<'_> {
                  or `sandbox.network_on_request` names it"
             )
         }));
+        let key = entry.definitions_key(&self.servers.0.place.image());
+        let offer = self.servers.0.definitions.offer(&key).await?;
+        problems.extend(offer.unwrap_or_default().problems);
         let drift = listed.iter().filter(|tool| server.drift(tool).is_some());
         Ok(ServerReport {
             name: entry.name.clone(),

@@ -11,11 +11,10 @@ use crate::openai::fault;
 use crate::openai::responses::wire::{self, Event, ItemForm, ResponseForm};
 use crate::request::interleave::Position;
 use crate::request::names::Names;
-use crate::stream::surrogates::mend;
 use crate::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent};
-use sepal_core::domain::TokenUsage;
+use sepal_core::domain::{TokenUsage, mend_surrogates};
 
 mod items;
 mod kept;
@@ -76,7 +75,10 @@ impl Assemble for Assembler {
             return Err(self.owner.bad(problem));
         }
         // A lone half of a surrogate pair is detected only where text is parsed.
-        let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
+        let mended = payload
+            .contains("\\u")
+            .then(|| mend_surrogates(payload))
+            .flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         let event: Event<'_> = self.read(payload)?;
         self.event(&event, payload, out)
@@ -114,10 +116,17 @@ impl Assembler {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<bool, Error> {
         match event.kind.0.as_ref() {
-            "response.output_text.delta" => self.say(event, out),
+            "response.output_text.delta" => self.say(event, &event.delta.0, out),
+            "response.output_text.done" => {
+                if self.items.is_empty() && self.text == 0 {
+                    self.say(event, &event.text.0, out);
+                } else if let Some(rest) = self.items.lacking(event, &event.text.0) {
+                    self.say(event, &rest, out);
+                }
+            }
             "response.refusal.delta" => {
                 self.is_refused |= !event.delta.0.is_empty();
-                self.say(event, out);
+                self.say(event, &event.delta.0, out);
             }
             "response.function_call_arguments.delta" => {
                 out.extend(self.items.more_arguments(event, &event.delta.0));
@@ -174,9 +183,18 @@ impl Assembler {
         if let Some(error) = response.error {
             return Err(fault::in_stream(self.owner.origin(), error.get()));
         }
-        // A server that does not stream sends everything here.
-        if self.items.is_empty() && self.text == 0 {
-            for (index, raw) in (0..).zip(&response.output) {
+        // A server that does not stream sends everything here, and some send here what the pieces lacked. An
+        // item that was streamed may have had another index or id, so only kinds that lacked are begun.
+        let is_bare = self.items.is_empty() && self.text == 0;
+        let (lacks_text, lacks_calls) = (self.text == 0, self.calls == 0);
+        for (index, raw) in (0..).zip(&response.output) {
+            let form: ItemForm<'_> = self.read(raw.get())?;
+            let is_new = match form.kind.0.as_ref() {
+                "message" => lacks_text,
+                "function_call" => lacks_calls,
+                _ => is_bare,
+            };
+            if is_new || self.items.find(Some(index), &form).is_some() {
                 self.take(Some(index), raw, Stage::Whole, out)?;
             }
         }
@@ -236,6 +254,8 @@ impl Assembler {
             "message" => Kind::Message {
                 place: self.place(),
                 has_text: false,
+                said: String::new(),
+                part: 0,
                 phase: form.phase.0.clone().into_owned(),
             },
             "reasoning" => Kind::Thought {
@@ -285,9 +305,23 @@ impl Assembler {
             Kind::Message {
                 mut place,
                 has_text,
+                said,
                 phase,
+                part: _,
             } => {
-                if !has_text {
+                if has_text {
+                    let parts = wire::texts(form.content);
+                    let whole = parts
+                        .iter()
+                        .flat_map(|part| [&part.text.0, &part.refusal.0]);
+                    let whole: String = whole.map(|text| &**text).collect();
+                    if let Some(rest) = whole
+                        .strip_prefix(said.as_str())
+                        .filter(|it| !it.is_empty())
+                    {
+                        self.tell(rest, out);
+                    }
+                } else {
                     place = self.whole_message(form, out);
                 }
                 let said = form.phase.0.as_ref();
@@ -344,8 +378,7 @@ impl Assembler {
     }
 
     /// Emits a piece of a message.
-    fn say(&mut self, event: &Event<'_>, out: &mut VecDeque<ModelEvent>) {
-        let piece = &event.delta.0;
+    fn say(&mut self, event: &Event<'_>, piece: &str, out: &mut VecDeque<ModelEvent>) {
         if piece.is_empty() {
             return;
         }
@@ -353,6 +386,7 @@ impl Assembler {
             let place = self.stand_apart(out);
             self.items.place_text(event, place);
         }
+        self.items.note_text(event, piece);
         self.tell(piece, out);
     }
 
