@@ -137,6 +137,7 @@ fn count_decision(
 
 /// Adds the spans that an own commit ends, before it is applied to the state. Only the gateway that appended
 /// the commit does so, which makes each span once.
+#[expect(clippy::wildcard_enum_match_arm, reason = "most events end nothing")]
 pub(super) fn record(replica: &Replica, commit: &Commit) {
     // Whatever begins with this commit ends with a later one.
     let turn = replica.state.control.turn.as_ref();

@@ -47,7 +47,7 @@ pub(super) fn in_stream(origin: Origin<'_>, json: &str) -> Error {
 
 /// The fields of an error that all servers share.
 #[derive(Debug, Default)]
-struct ReviewAnswer {
+struct Said {
     message: String,
     /// `code` and `type`, if they are texts.
     words: Vec<String>,

@@ -5,6 +5,7 @@ use super::masking::masked;
 use super::unknown;
 use crate::catalogue::entry::{ServerEntry, Source};
 use crate::catalogue::tool_history::{self, ToolChangeReport};
+use crate::catalogue::tool_offering::{Ingredient, ToolOffering};
 use crate::catalogue::tool_report::ToolReport;
 use crate::connections::logs::LogLine;
 use crate::connections::opening::{Failure, Phase, secret_name};

@@ -182,7 +182,7 @@ impl Control {
             }
             Event::CompactedByVendor(it) => self.usage.compacting = it.usage,
             Event::CompactionChosen { strategies } => {
-                self.context.strategies.clone_from(strategies)
+                self.context.strategies.clone_from(strategies);
             }
             Event::RuleGiven { rule, by } => self.give_rule(rule, by, at),
             Event::RuleTakenBack { id, by } => {

@@ -67,7 +67,7 @@ pub struct ConfigFile {
 #[derive(PartialEq, Eq)]
 struct Look(Option<(u64, SystemTime)>);
 
-impl WorkspaceScan {
+impl Look {
     fn at(path: &Path) -> Self {
         let seen = std::fs::metadata(path).and_then(|known| Ok((known.len(), known.modified()?)));
         Self(seen.ok())
