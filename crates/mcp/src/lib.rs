@@ -16,6 +16,8 @@ mod offers;
 mod remote;
 mod sending;
 mod standstill;
+#[cfg(test)]
+mod stories;
 mod tasks;
 mod tools;
 mod wire;

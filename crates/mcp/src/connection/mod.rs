@@ -404,6 +404,3 @@ async fn next_of(news: &mut Option<ProgressSubscriber>) -> Option<ProgressNotifi
         None => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

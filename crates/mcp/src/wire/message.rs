@@ -24,8 +24,6 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 const EXECUTION: &str = "execution";
 /// The member in which a server of 2025-11-25 declares its tasks. rmcp knows only those of 2026-07-28.
 const TASKS: &str = "tasks";
-/// The member that identifies a task.
-const TASK_ID: &str = "taskId";
 /// The member that carries a task through rmcp, which would otherwise parse it in the form of 2026-07-28 and
 /// drop the rest.
 pub(crate) const TASK: &str = "sepal/task";
@@ -112,7 +110,7 @@ fn kept_whole(mut message: Value) -> Value {
     let Some(result) = message.get_mut("result") else {
         return message;
     };
-    if is_task(result) {
+    if lenient::is_task(result) {
         *result = json!({ TASK: result.take() });
     } else if let Some(declared) = result.get_mut("capabilities") {
         keep_beside(declared, TASKS, "experimental");
@@ -138,13 +136,6 @@ fn keep_beside(of: &mut Value, member: &str, into: &str) {
         let said = said.filter(Value::is_object);
         into.extend(said.map(|said| (member.to_owned(), said)));
     }
-}
-
-/// Returns true if a result is a task, or says that one was created.
-pub(in crate::wire) fn is_task(result: &Value) -> bool {
-    let has_id = |task: &Value| task.get(TASK_ID).is_some() && task.get("status").is_some();
-    let is_result = result.get("content").is_some();
-    !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
 }
 
 /// Returns what a server of 2025-11-25 declares about its tasks.

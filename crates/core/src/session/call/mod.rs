@@ -53,7 +53,11 @@ pub struct ToolFacts {
     pub is_trusted: bool,
     pub runs_in: RunsIn,
     /// True if the tool runs here but cannot see the workspace.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        alias = "is_found",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_without_workspace: bool,
     /// Hash of the tool's definition, which rules may name. Journals of earlier releases lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

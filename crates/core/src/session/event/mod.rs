@@ -45,7 +45,8 @@ pub enum Event {
     },
     /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {
-        /// The new runner.
+        /// The new runner. Journals of the first landings call it `owner`.
+        #[serde(alias = "owner")]
         runner: GatewayId,
         /// The engine that its sandboxes run on.
         #[serde(default, skip_serializing_if = "Option::is_none")]

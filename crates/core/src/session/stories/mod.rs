@@ -15,7 +15,7 @@ mod views;
 use serde_json::json;
 
 use super::properties::world::{World, approve, proposal, reject, say};
-use super::{Command, CutKind, Event, Outcome, Verdict};
+use super::{Call, Command, CutKind, Event, Outcome, Verdict};
 use crate::domain::{Code, Entry, Iteration, ModelRequestId, TurnId};
 
 pub(super) fn answer_calls(world: &mut World, tools: &[&str]) {
@@ -386,4 +386,17 @@ fn a_request_that_does_not_fit_is_asked_again_with_less_and_the_journal_says_so(
     let versions = world.journal.len();
     world.submit(&overflowed).unwrap();
     assert_eq!(world.journal.len(), versions);
+}
+
+/// Journals of earlier releases keep their meaning: the model reads the call as it made it.
+#[test]
+fn a_call_through_use_tool_is_read_under_its_earlier_name() {
+    let mut world = World::new();
+    world.submit(&say("go")).unwrap();
+    world.answer("", vec![proposal("a", json!({}))]);
+    let asked = &world.state.control.turn.as_ref().unwrap().queue[0];
+    let mut stored = serde_json::to_value(&**asked).unwrap();
+    stored["is_found"] = true.into();
+    let call: Call = serde_json::from_value(stored).unwrap();
+    assert_eq!(call.as_model_call().name, crate::domain::USE_TOOL);
 }

@@ -9,6 +9,7 @@ mod results;
 use rmcp::model::{ErrorCode, ErrorData, RequestId};
 use serde_json::{Map, Value, json};
 
+pub(in crate::wire) use self::results::is_task;
 use super::pending::{Pending, Request};
 use sepal_core::domain::mend_surrogates;
 

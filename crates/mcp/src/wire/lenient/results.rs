@@ -49,7 +49,14 @@ pub(super) fn tool(result: Value) -> Value {
 /// Returns true if the answer is a task, or asks for something first, instead of being a result.
 fn is_other(result: &Value) -> bool {
     let kind = result.get("resultType").and_then(Value::as_str);
-    matches!(kind, Some("input_required" | "task")) || crate::wire::message::is_task(result)
+    matches!(kind, Some("input_required" | "task")) || is_task(result)
+}
+
+/// Returns true if a result is a task, or says that one was created.
+pub(in crate::wire) fn is_task(result: &Value) -> bool {
+    let has_id = |task: &Value| task.get("taskId").is_some() && task.get("status").is_some();
+    let is_result = result.get("content").is_some();
+    !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
 }
 
 /// Returns the content of a result that has none of the members of a result.

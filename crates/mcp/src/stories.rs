@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, duplex, spl
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{ClientOffer, Connection, ToolCall};
+use crate::connection::{ClientOffer, Connection, ToolCall};
 use crate::error::Error;
 use crate::offers::Offers;
 use crate::tools::result::ToolAnswer;
