@@ -10,131 +10,11 @@ use tokio::sync::oneshot;
 use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
 use super::feed::{Feed, Joined, QueueView};
-use crate::domain::{
-    Actor, BlobId, CallId, Code, Gesture, MicroUsd, Reached, Resource, ResourceRef, Role,
-    SandboxId, ToolRef, UserId,
-};
-use crate::providers::Wanted;
+use super::request::Submission;
+use crate::domain::{Code, MicroUsd, Reached, Resource, Role, SandboxId, UserId};
 use crate::servers::Held;
-use crate::session::{Command, Decision, Refusal, SessionRules, ViewOrigin};
-use crate::store::records::SecretHash;
+use crate::session::{Command, Refusal, SessionRules};
 use crate::telemetry::instruments;
-
-/// A request that a door sends to a session.
-#[derive(Debug, Clone, PartialEq)]
-pub enum SessionRequest {
-    /// A command, passed on unchanged.
-    Command(Command),
-    /// A message with attachments, which are looked up before the session receives it.
-    Say {
-        say: Command,
-        attached: Vec<BlobId>,
-        /// Resources of MCP servers that are read and attached.
-        resources: Vec<ResourceRef>,
-        /// Contexts that views add to the message.
-        views: Vec<ViewContext>,
-    },
-    /// Switches to another model. The session resolves the choice to a provider and model.
-    Choose(Wanted),
-    /// A decision whose changed arguments still have to be looked up and validated.
-    Decide {
-        /// The decision; its `edit` is filled in here.
-        decision: Decision,
-        args: Option<Value>,
-    },
-    /// A call that a view asks for. The view and the tool are looked up before the session receives the call.
-    CallByView(Box<ViewRequest>),
-    /// A decision with the secret of a fresh gesture. The secret is used up before the session receives the
-    /// decision.
-    WithProof {
-        decision: Box<SessionRequest>,
-        proof: SecretHash,
-    },
-    /// A decision with the gesture that came with it.
-    WithGesture {
-        decision: Box<SessionRequest>,
-        gesture: Gesture,
-    },
-}
-
-/// The context that a call's view gives the model with the next message of a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ViewContext {
-    /// The call that the view belongs to.
-    pub call: CallId,
-    /// The text as the person saw it.
-    pub text: String,
-}
-
-/// A tool call that a view asks for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ViewRequest {
-    /// The tool, by its server's own name. The server named here is ignored: it is always that of the view's
-    /// call.
-    pub at: ToolRef,
-    pub args: Value,
-    /// The view that asks, and the call that it belongs to.
-    pub origin: ViewOrigin,
-    pub by: Actor,
-}
-
-impl SessionRequest {
-    /// Returns true if the request is a message of a person.
-    pub(super) fn says(&self) -> bool {
-        match self {
-            Self::Say { .. } | Self::Command(Command::Say { .. }) => true,
-            Self::Command(_)
-            | Self::Choose(_)
-            | Self::CallByView(_)
-            | Self::Decide { .. }
-            | Self::WithProof { .. }
-            | Self::WithGesture { .. } => false,
-        }
-    }
-
-    /// Returns true if the request begins a turn that a model answers.
-    pub(super) fn begins_turn(&self) -> bool {
-        self.says() || matches!(self, Self::Command(Command::Retry))
-    }
-
-    /// Returns true if the request may cause a call to run.
-    pub(super) fn approves(&self) -> bool {
-        match self {
-            Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
-                decision.approved
-            }
-            Self::Command(Command::DecideAll { approved, .. }) => *approved,
-            Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
-                decision.approves()
-            }
-            // A view's call and a dry run depend on the current rules and the tools that are offered now.
-            Self::CallByView(_) | Self::Command(Command::DryRun { .. }) => true,
-            Self::Command(_) | Self::Choose(_) | Self::Say { .. } => false,
-        }
-    }
-}
-
-impl SessionRequest {
-    /// Returns the named calls that the request decides or dry-runs, and the role of the person. Returns
-    /// `None` for any other request.
-    pub(super) fn decides(&self) -> Option<(&[CallId], Option<Role>)> {
-        match self {
-            Self::Decide { decision, .. } | Self::Command(Command::Decide(decision)) => {
-                Some((std::slice::from_ref(&decision.call), decision.role))
-            }
-            Self::Command(Command::DecideAll { call_ids, role, .. }) => {
-                Some((call_ids.as_deref()?, *role))
-            }
-            Self::Command(
-                Command::DryRun { call, role, .. } | Command::DropDryRun { call, role, .. },
-            ) => Some((std::slice::from_ref(call), *role)),
-            Self::WithProof { decision, .. } | Self::WithGesture { decision, .. } => {
-                decision.decides()
-            }
-            Self::Command(_) | Self::Choose(_) | Self::Say { .. } | Self::CallByView(_) => None,
-        }
-    }
-}
 
 /// The acknowledgement of a command whose changes are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,8 +67,7 @@ pub(super) trait WorkspaceDoor: Send + Sync {
 /// A message to the session's task. Large parts are boxed, because a mailbox has room for many messages.
 pub(super) enum Message {
     Tell {
-        request: Box<SessionRequest>,
-        by: UserId,
+        submission: Box<Submission>,
         reply: oneshot::Sender<Result<Accepted, Refusal>>,
     },
     Join {

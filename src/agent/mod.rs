@@ -14,6 +14,7 @@ mod fuzz;
 mod journal;
 mod mailbox;
 mod notifications;
+mod request;
 mod rules;
 mod search;
 mod session;
@@ -37,11 +38,12 @@ pub use feed::{
     Feed, GoingOn, Joined, LeftOut, Notice, OthersSession, QueueState, SessionView, ShownEvent,
     Signal, TurnView, UsageState, What,
 };
-pub use mailbox::{Accepted, SessionRequest, ViewContext, ViewRequest, damaged, limit_reached};
+pub use mailbox::{Accepted, damaged, limit_reached};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
+pub use request::{SessionAction, SessionRequest, SubmitOptions, ViewContext, ViewRequest};
 pub use rules::{
     Change, Given, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,

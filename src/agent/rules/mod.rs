@@ -15,7 +15,7 @@ pub use simulation::{Change, OthersCalls, SimulatedCall, Simulation};
 pub use view::{RuleState, RuleView};
 
 use self::view::{of_session, view};
-use super::mailbox::SessionRequest;
+use super::request::SessionAction;
 use super::sessions::Sessions;
 use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey};
 use crate::jobs::{self, Pool};
@@ -162,8 +162,7 @@ impl<'s> RuleAccess<'s> {
                     rule: Box::new(rule.clone()),
                     by: caller.actor(),
                 };
-                let request = SessionRequest::Command(command);
-                self.sessions.tell(key, caller, request).await?;
+                self.sessions.tell(key, caller, command.into()).await?;
                 return Ok(());
             }
             RuleWhose::Person => Some(caller.user.id.clone()),
@@ -203,11 +202,11 @@ impl<'s> RuleAccess<'s> {
             by: caller.actor(),
             role: Some(caller.user.role),
         };
-        let request = SessionRequest::Decide {
+        let request = SessionAction::Decide {
             decision,
             args: None,
         };
-        match self.sessions.tell(key, caller, request).await {
+        match self.sessions.tell(key, caller, request.into()).await {
             Ok(_) => true,
             Err(refusal) => {
                 tracing::debug!(call.id = %call, %refusal, "The rule's call was decided otherwise");
@@ -229,8 +228,7 @@ impl<'s> RuleAccess<'s> {
                 id: id.to_owned(),
                 by: caller.actor(),
             };
-            let request = SessionRequest::Command(command);
-            self.sessions.tell(key, caller, request).await?;
+            self.sessions.tell(key, caller, command.into()).await?;
             return Ok(());
         }
         let tenant = &caller.tenant.id;

@@ -7,7 +7,6 @@ mod figures;
 mod follow;
 mod outcome;
 mod replica;
-mod request;
 mod traces;
 mod view;
 
@@ -24,7 +23,8 @@ use super::effects::model_request::meter::seen;
 use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::feed::running_answer::RunningAnswer;
-use super::mailbox::{Accepted, Message, SessionRequest, damaged, deleted, stopping, store_away};
+use super::mailbox::{Accepted, Message, damaged, deleted, stopping, store_away};
+use super::request::{SessionAction, Submission, to_command};
 use crate::domain::{CallId, Code, Holder, SandboxId};
 use crate::session::{Command, Refusal, Rules, Spent};
 use crate::store::clock::now;
@@ -157,7 +157,8 @@ impl LiveSession {
         let turn = self.replica.state.control.turn.as_ref();
         let turn = turn.map(|turn| turn.id);
         let is_due = self.overdue_at().is_some_and(|at| at <= Instant::now());
-        let (Some(turn), Some(limit), true) = (turn, self.replica.agent.turn_limit, is_due) else {
+        let (Some(turn), Some(limit), true) = (turn, self.replica.agent.turn_limit, is_due)
+        else {
             return;
         };
         tracing::warn!(session.id = %self.replica.key.session, %turn, limit_s = limit.as_secs_f64(), "A turn took too long and is stopped");
@@ -284,9 +285,9 @@ impl LiveSession {
             self.end_turns().await;
         }
         match message {
-            Message::Tell { request, by, reply } => {
-                let answer = match Box::pin(self.replica.admit_request(&by, &request)).await {
-                    Ok(()) => Box::pin(self.tell(*request)).await,
+            Message::Tell { submission, reply } => {
+                let answer = match Box::pin(self.replica.admit_request(&submission)).await {
+                    Ok(()) => Box::pin(self.tell(*submission)).await,
                     Err(refusal) => Err(refusal),
                 };
                 // The door may be gone; the decision stands.
@@ -360,8 +361,8 @@ impl LiveSession {
         };
         // Stop twice: messages that wait for the turn begin another one, which reads all of them.
         for command in stops.chain([stop.clone(), stop]) {
-            let request = SessionRequest::Command(command);
-            let stopped = match request::prepare(request, &self.replica, &mut self.running) {
+            let stop = SessionAction::Command(command);
+            let stopped = match to_command(stop, &self.replica, &mut self.running) {
                 Ok(command) => self.replica.command(command).await.map(drop),
                 Err(refusal) => Err(refusal),
             };
@@ -373,9 +374,9 @@ impl LiveSession {
 
     /// Carries out a request. A refusal, or an answer that nothing had to be done, is only final if no other
     /// gateway wrote meanwhile: people at this gateway may have been shown more than this task has read.
-    async fn tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
+    async fn tell(&mut self, submission: Submission) -> Result<Accepted, Refusal> {
         let before = self.replica.state.control.version;
-        let first = self.try_to_tell(request.clone()).await;
+        let first = self.try_to_tell(submission.clone()).await;
         let version = self.replica.state.control.version;
         let is_final = match &first {
             Ok(_) => version > before,
@@ -389,15 +390,15 @@ impl LiveSession {
         if self.replica.lost.is_some() || self.replica.state.control.version == version {
             return first;
         }
-        self.try_to_tell(request).await
+        self.try_to_tell(submission).await
     }
 
-    async fn try_to_tell(&mut self, request: SessionRequest) -> Result<Accepted, Refusal> {
-        if request.approves() {
+    async fn try_to_tell(&mut self, submission: Submission) -> Result<Accepted, Refusal> {
+        if submission.action.approves() {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
         }
-        let command = request::prepare(request, &self.replica, &mut self.running)?;
+        let command = submission.into_command(&self.replica, &mut self.running)?;
         self.may_be_created()?;
         self.replica.command(command).await
     }

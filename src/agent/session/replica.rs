@@ -53,13 +53,13 @@ pub(in crate::agent) struct Replica {
 
 impl Replica {
     /// The owner of the session, or its future owner while it is not stored.
-    pub(super) fn owner(&self) -> &Actor {
+    pub(in crate::agent) fn owner(&self) -> &Actor {
         let owner = self.state.control.owner.as_ref();
         owner.unwrap_or(&self.genesis.owner)
     }
 
     /// The model for the next model request.
-    pub(super) fn choice(&self) -> &ModelChoice {
+    pub(in crate::agent) fn choice(&self) -> &ModelChoice {
         let chosen = self.state.control.model.as_ref();
         chosen.unwrap_or(&self.genesis.model)
     }

@@ -9,7 +9,8 @@ use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
-use crate::agent::mailbox::{ServerDoor, SessionRequest, ToolsNow};
+use crate::agent::mailbox::{ServerDoor, ToolsNow};
+use crate::agent::request::Submission;
 use crate::context::{Arranged, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
@@ -50,16 +51,13 @@ impl Replica {
     }
 
     /// Admits others only to decide the calls that wait for their approval.
-    pub(super) async fn admit_request(
-        &mut self,
-        by: &UserId,
-        request: &SessionRequest,
-    ) -> Result<(), Refusal> {
+    pub(super) async fn admit_request(&mut self, submission: &Submission) -> Result<(), Refusal> {
+        let Submission { by, action, .. } = submission;
         let refused = match self.admit(by) {
             Ok(()) => return Ok(()),
             Err(refused) => refused,
         };
-        let Some((calls, role)) = request.decides().filter(|(calls, _)| !calls.is_empty()) else {
+        let Some((calls, role)) = action.decides().filter(|(calls, _)| !calls.is_empty()) else {
             return Err(refused);
         };
         if !self.may_decide((by, role), calls) && !self.cluster.membership.is_alone() {
@@ -105,7 +103,11 @@ impl Replica {
     }
 
     /// Returns the usage of a stopped model request: from its meter if it ran here, otherwise estimated.
-    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
+    pub(in crate::agent) fn spent(
+        &self,
+        meter: Option<&Meter>,
+        so_far: &llm::Answer,
+    ) -> Vec<Spent> {
         if let Some(meter) = meter {
             return meter.stop(so_far, &self.agent);
         }

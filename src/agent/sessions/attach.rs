@@ -1,14 +1,11 @@
-//! Prepares what comes with a request to a session: an uploaded file, whose sender is checked before its
-//! first byte is read, and the single-use proof of a fresh gesture.
+//! Takes in and gives back the attachments of a session. The sender of a file is checked before its first
+//! byte is read.
 
 use super::Sessions;
-use super::offers::{SessionOffers, calls, context};
-use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
-use crate::agent::mailbox::{SessionRequest, store_away};
+use crate::agent::attachments::Attachments;
 use crate::domain::{Attachment, BlobId, Caller, Code, Holder, SessionKey, Share};
 use crate::session::{Command, Refusal};
-use crate::store::clock::now;
-use crate::store::records::{AttachedTo, SecretHash};
+use crate::store::records::AttachedTo;
 
 /// Permission to upload a file. While it lives, it counts against the sender.
 pub struct Upload {
@@ -49,8 +46,8 @@ impl Sessions {
             let text = "attachments are switched off here (`runtime.limits.attachment_mb`)";
             return Err(Refusal::new(Code::NotAllowed, text));
         }
-        let open = SessionRequest::Command(Command::Open { title: None });
-        self.tell(key, caller, open).await?;
+        let open = Command::Open { title: None };
+        self.tell(key, caller, open.into()).await?;
         self.listed().await;
         let share = attachments.begin(Holder {
             tenant: caller.tenant.id.clone(),
@@ -75,69 +72,7 @@ impl Sessions {
         self.attachments().read(key, id).await
     }
 
-    pub(super) fn attachments(&self) -> &Attachments {
+    pub(in crate::agent) fn attachments(&self) -> &Attachments {
         &self.0.factory.attachments
-    }
-
-    /// Looks up what a request names, once the session is known to be the caller's.
-    pub(super) async fn look_up(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-        ask: SessionRequest,
-    ) -> Result<SessionRequest, Refusal> {
-        let (mut say, attached, resources, views) = match ask {
-            SessionRequest::Say {
-                say,
-                attached,
-                resources,
-                views,
-            } => (say, attached, resources, views),
-            SessionRequest::WithProof { decision, proof } => {
-                return self.use_proof(key, caller, (decision, &proof)).await;
-            }
-            SessionRequest::CallByView(mut asked) => {
-                calls::find_view(self, key, caller, &mut asked).await?;
-                return Ok(SessionRequest::CallByView(asked));
-            }
-            SessionRequest::Command(_)
-            | SessionRequest::Choose(_)
-            | SessionRequest::Decide { .. }
-            | SessionRequest::WithGesture { .. } => return Ok(ask),
-        };
-        self.admit(key, caller).await?;
-        if let Command::Say { attachments, .. } = &mut say {
-            *attachments = self.attachments().find(key, &attached).await?;
-            for resource in &resources {
-                attachments
-                    .extend(Box::pin(SessionOffers::of(self).read(key, caller, resource)).await?);
-            }
-            attachments.extend(Box::pin(context::keep(self, key, caller, &views)).await?);
-            if attachments.len() > MAX_OF_MESSAGE {
-                let text = format!(
-                    "a message may have {MAX_OF_MESSAGE} attachments, resources and words of views"
-                );
-                return Err(Refusal::of_field(Code::InvalidArguments, "resources", text));
-            }
-        }
-        Ok(SessionRequest::Command(say))
-    }
-
-    /// Uses up the proof of a fresh gesture, whatever the result of the decision. Without a valid proof the
-    /// session decides whether it requires one.
-    async fn use_proof(
-        &self,
-        key: &SessionKey,
-        caller: &Caller,
-        (decision, proof): (Box<SessionRequest>, &SecretHash),
-    ) -> Result<SessionRequest, Refusal> {
-        let whose = (&caller.tenant.id, &caller.user.id);
-        let gestures = self.records().gestures();
-        let taken = gestures.take_proof(whose, (proof, &key.session), now());
-        let taken = taken.await.map_err(|_| store_away())?;
-        Ok(match taken {
-            Some(gesture) => SessionRequest::WithGesture { decision, gesture },
-            None => *decision,
-        })
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::Sessions;
 use super::refusal::unreadable;
 use crate::agent::journal::Journal;
-use crate::agent::mailbox::{SessionRequest, store_away};
+use crate::agent::mailbox::store_away;
+use crate::agent::request::SessionRequest;
 use crate::domain::{Caller, Code, CommitId, ForkOrigin, SessionId, SessionKey, Timestamp};
 use crate::history;
 use crate::session::{Command, Fork, Refusal, SessionState};
@@ -50,12 +51,12 @@ pub async fn fork(
             .await;
     }
     sessions.listed().await;
-    if is_unanswered && !then.iter().any(SessionRequest::says) {
-        then.push(SessionRequest::Command(Command::Retry));
+    if is_unanswered && !then.iter().any(|request| request.action.says()) {
+        then.push(Command::Retry.into());
     }
     if awaits_workspace {
         // This gateway makes the copy; if it ends, the one that takes over does.
-        then.insert(0, SessionRequest::Command(Command::TakeOver { from: None }));
+        then.insert(0, Command::TakeOver { from: None }.into());
     }
     for request in then {
         if let Err(refusal) = sessions.tell(&new, caller, request).await {

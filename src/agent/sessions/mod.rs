@@ -40,7 +40,8 @@ use super::feed::list_update::ListUpdate;
 use super::feed::{Feed, Joined, ShownEvent};
 use super::journal::Journal;
 use super::journal::projection::{Bells, Projection};
-use super::mailbox::{Accepted, Message, SessionRequest, stopping};
+use super::mailbox::{Accepted, Message, stopping};
+use super::request::SessionRequest;
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
@@ -205,12 +206,8 @@ impl Sessions {
         model: Option<ModelChoice>,
     ) -> Result<SessionKey, Refusal> {
         let key = self.new_session(caller, model);
-        self.tell(
-            &key,
-            caller,
-            SessionRequest::Command(Command::Open { title }),
-        )
-        .await?;
+        self.tell(&key, caller, Command::Open { title }.into())
+            .await?;
         self.0.projection.written().await;
         Ok(key)
     }
@@ -222,11 +219,9 @@ impl Sessions {
         caller: &Caller,
         request: SessionRequest,
     ) -> Result<Accepted, Refusal> {
-        may_act(caller)?;
-        let request = self.look_up(key, caller, request).await?;
-        let begins = request.begins_turn();
-        let (by, request) = (caller.user.id.clone(), Box::new(request));
-        let told = self.request(key, caller, |reply| Message::Tell { request, by, reply });
+        let submission = Box::new(self.complete(key, caller, request).await?);
+        let begins = submission.begins_turn();
+        let told = self.request(key, caller, |reply| Message::Tell { submission, reply });
         let accepted = told.await?;
         if begins {
             self.0.begun.note(key, caller);

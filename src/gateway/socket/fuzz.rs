@@ -2,9 +2,10 @@
 
 use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
-use crate::agent::SessionRequest;
+use crate::agent::{SessionAction, SubmitOptions};
 use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, Parsed};
+use crate::session::Command;
 use crate::session::properties::world::{World, proposal, say};
 
 /// Asserts S0.2.
@@ -52,43 +53,39 @@ fn send(world: &mut World, packet: &str) {
         Ok(Parsed::Resume { journal, .. }) => {
             assert!(journal.is_none_or(|id| id.as_str().starts_with(JournalId::PREFIX)));
         }
-        Ok(Parsed::Tell(ask)) => match without_proof(*ask) {
-            SessionRequest::Command(command) => drop(world.tell(&command)),
-            SessionRequest::Say {
-                say,
-                attached,
-                resources,
-                views,
-            } => {
-                assert!(!attached.is_empty() || !resources.is_empty() || !views.is_empty());
-                drop(world.tell(&say));
+        Ok(Parsed::Tell(ask)) => {
+            check_options(&ask.action, &ask.options);
+            match ask.action {
+                SessionAction::Command(command) => drop(world.tell(&command)),
+                SessionAction::Decide { decision, args } => {
+                    assert!(args.is_none_or(|args| args.is_object()));
+                    drop(world.tell(&Command::Decide(decision)));
+                }
+                SessionAction::Choose(wanted) => assert!(!wanted.is_empty()),
+                SessionAction::CallByView(asked) => {
+                    assert!(asked.args.is_object() && asked.at.server.is_empty());
+                }
             }
-            SessionRequest::Decide { decision, args } => {
-                assert!(args.is_none_or(|args| args.is_object()));
-                drop(world.tell(&crate::session::Command::Decide(decision)));
-            }
-            SessionRequest::Choose(wanted) => assert!(!wanted.is_empty()),
-            SessionRequest::CallByView(asked) => {
-                assert!(asked.args.is_object() && asked.at.server.is_empty());
-            }
-            SessionRequest::WithProof { .. } | SessionRequest::WithGesture { .. } => {
-                panic!("one gesture comes with a decision, and none is made by parsing");
-            }
-        },
+        }
         Ok(Parsed::Fork(request)) => assert!(request.then.len() <= 2),
     }
 }
 
-/// Removes the gesture from a decision, because the store decides whether it is valid.
-fn without_proof(ask: SessionRequest) -> SessionRequest {
-    match ask {
-        SessionRequest::WithProof { decision, .. } => *decision,
-        ask @ (SessionRequest::Command(_)
-        | SessionRequest::Say { .. }
-        | SessionRequest::Choose(_)
-        | SessionRequest::CallByView(_)
-        | SessionRequest::Decide { .. }
-        | SessionRequest::WithGesture { .. }) => ask,
+/// Asserts that only a message brings attachments, and only a decision a gesture.
+fn check_options(action: &SessionAction, options: &SubmitOptions) {
+    let has_proof = options.proof.is_some();
+    let without_proof = SubmitOptions {
+        proof: None,
+        ..options.clone()
+    };
+    match action {
+        SessionAction::Decide { .. } | SessionAction::Command(Command::DecideAll { .. }) => {
+            assert_eq!(without_proof, SubmitOptions::default());
+        }
+        SessionAction::Command(Command::Say { .. }) => assert!(!has_proof),
+        SessionAction::Command(_) | SessionAction::Choose(_) | SessionAction::CallByView(_) => {
+            assert_eq!(*options, SubmitOptions::default());
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use socketioxide::extract::{Event, SocketRef, TryData};
 use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
 use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::{SocketContext, commands};
-use crate::agent::SessionRequest;
+use crate::agent::SessionAction;
 use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::COMMANDS;
@@ -186,7 +186,7 @@ async fn session_of(
     };
     if !model.is_empty() {
         sessions
-            .tell(&key, caller, SessionRequest::Choose(model))
+            .tell(&key, caller, SessionAction::Choose(model).into())
             .await?;
     }
     Ok(key)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use self::refusing::refused;
 use super::{Sessions, may_act};
-use crate::agent::mailbox::{Message, SessionRequest, WorkspaceDoor};
+use crate::agent::mailbox::{Message, WorkspaceDoor};
 use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
 use crate::mcp::{FileAccess, FileError, FilePart, FolderPage, UploadPart, UploadedFile};
 use crate::session::{Command, Refusal};
@@ -48,8 +48,8 @@ impl SessionFiles {
         if purpose == FilePurpose::Change {
             may_act(caller)?;
             // Store the session, so that the files belong to it.
-            let open = SessionRequest::Command(Command::Open { title: None });
-            sessions.tell(key, caller, open).await?;
+            let open = Command::Open { title: None };
+            sessions.tell(key, caller, open.into()).await?;
         }
         let by = caller.user.id.clone();
         let whose = by.clone();

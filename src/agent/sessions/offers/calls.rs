@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::views::MAX_WAIT;
 use super::{MAX_URI, SessionOffers, refused};
-use crate::agent::mailbox::ViewRequest;
+use crate::agent::request::ViewRequest;
 use crate::agent::sessions::{Page, Sessions, may_act};
 use crate::domain::{CallId, Caller, Code, Holder, SessionKey};
 use crate::mcp::{AnswerContent, Offers};
@@ -96,7 +96,7 @@ fn too_large() -> Refusal {
 }
 
 /// Fills in the tool's server and the name of the view's call.
-pub(in crate::agent::sessions) async fn find_view(
+pub(in crate::agent) async fn find_view(
     sessions: &Sessions,
     key: &SessionKey,
     caller: &Caller,

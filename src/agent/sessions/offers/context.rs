@@ -3,7 +3,7 @@
 
 use super::calls::whose;
 use crate::agent::attachments::Given;
-use crate::agent::mailbox::{SessionRequest, ViewContext};
+use crate::agent::request::ViewContext;
 use crate::agent::sessions::Sessions;
 use crate::domain::{Attachment, Caller, Holder, SessionKey};
 use crate::session::{Command, Refusal};
@@ -14,7 +14,7 @@ use crate::session::{Command, Refusal};
 /// # Errors
 ///
 /// Fails for a call without a view, a session that is not the caller's, and one without room for attachments.
-pub(in crate::agent::sessions) async fn keep(
+pub(in crate::agent) async fn keep(
     sessions: &Sessions,
     key: &SessionKey,
     caller: &Caller,
@@ -24,8 +24,8 @@ pub(in crate::agent::sessions) async fn keep(
         return Ok(vec![]);
     }
     // Store the session, which also refuses a caller who may look at it but not act in it.
-    let open = SessionRequest::Command(Command::Open { title: None });
-    sessions.tell(key, caller, open).await?;
+    let open = Command::Open { title: None };
+    sessions.tell(key, caller, open.into()).await?;
     sessions.listed().await;
     let _share = sessions.attachments().begin(Holder {
         tenant: caller.tenant.id.clone(),

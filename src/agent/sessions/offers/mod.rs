@@ -18,7 +18,7 @@ use super::{Sessions, may_act};
 use crate::agent::attachments::{Attachments, MAX_OF_MESSAGE};
 use crate::agent::effects::tool_call::outcome::given;
 use crate::agent::feed::{Feed, What};
-use crate::agent::mailbox::{Message, ServerQuestion, SessionRequest, ToolsNow, store_away};
+use crate::agent::mailbox::{Message, ServerQuestion, ToolsNow, store_away};
 use crate::domain::{Attachment, Caller, Code, Holder, ResourceLink, ResourceRef, SessionKey};
 use crate::mcp::{self, AnswerContent, AnswerFile, Completing, Offers};
 use crate::servers::Held;
@@ -185,8 +185,8 @@ impl<'s> SessionOffers<'s> {
     ) -> Result<OpenServer, Refusal> {
         may_act(caller)?;
         // The results are stored with the session, so the session has to be stored.
-        let store = SessionRequest::Command(Command::Open { title: None });
-        self.0.tell(key, caller, store).await?;
+        let store = Command::Open { title: None };
+        self.0.tell(key, caller, store.into()).await?;
         self.0.listed().await;
         let by = caller.user.id.clone();
         let now_there = self

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use super::list::tag;
 use super::{find, key_of};
-use crate::agent::SessionRequest;
 use crate::domain::{Caller, SessionKey};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
@@ -83,8 +82,8 @@ async fn rename(
     key: &SessionKey,
     title: String,
 ) -> Result<Json<SessionItem>, ApiError> {
-    let ask = SessionRequest::Command(Command::Rename { title });
-    state.sessions.tell(key, caller, ask).await?;
+    let rename = Command::Rename { title };
+    state.sessions.tell(key, caller, rename.into()).await?;
     let mut item = find(state, caller, key).await?;
     // The row may still have the old title.
     let view = state.sessions.join(key, caller).await?.view;

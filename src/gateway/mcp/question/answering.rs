@@ -39,7 +39,6 @@ impl Question<'_> {
             invalid: None,
             sampling: SamplingReply::default(),
         };
-        let reply = Command::AnswerElicitation(reply);
-        Some(SessionRequest::Command(reply))
+        Some(Command::AnswerElicitation(reply).into())
     }
 }

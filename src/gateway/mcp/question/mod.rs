@@ -12,7 +12,7 @@ pub use self::door::{Door, News};
 use self::watch::Watch;
 use super::approval::{Heard, Verdict};
 use super::missing::Missing;
-use crate::agent::{Joined, Page, SessionRequest, Sessions};
+use crate::agent::{Joined, Page, SessionAction, SessionRequest, Sessions};
 use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
 use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
@@ -106,8 +106,7 @@ pub(super) async fn begin(
         effort: None,
         attachments: vec![],
     };
-    let say = SessionRequest::Command(say);
-    sessions.tell(&key, caller, say).await?;
+    sessions.tell(&key, caller, say.into()).await?;
     Ok((key, joined))
 }
 
@@ -124,10 +123,11 @@ pub(super) fn decision(call: &Call, verdict: Verdict, caller: &Caller) -> Sessio
         by: caller.actor(),
         role: Some(caller.user.role),
     };
-    SessionRequest::Decide {
+    let decide = SessionAction::Decide {
         decision,
         args: None,
-    }
+    };
+    decide.into()
 }
 
 impl Question<'_> {

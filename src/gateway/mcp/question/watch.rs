@@ -12,7 +12,9 @@ use tokio::time::Instant;
 
 use super::door::{Door, News};
 use super::{Ending, Question, decision, late};
-use crate::agent::{Joined, Page, QueueState, SessionRequest, ShownEvent, What, damaged};
+use crate::agent::{
+    Joined, Page, QueueState, SessionAction, SessionRequest, ShownEvent, What, damaged,
+};
 use crate::domain::{CallId, Code, Digest, SessionKey};
 use crate::session::{Call, Command, Elicitation, Event, Refusal};
 
@@ -107,9 +109,7 @@ impl<'a> Watch<'a> {
         let Question {
             sessions, caller, ..
         } = self.question;
-        sessions
-            .tell(self.key, caller, SessionRequest::Command(stop))
-            .await?;
+        sessions.tell(self.key, caller, stop.into()).await?;
         Ok(Instant::now() + REST)
     }
 
@@ -259,7 +259,7 @@ impl<'a> Watch<'a> {
     /// Sends a decision or answer to the session. A faster decision in the page is not an error.
     async fn decide(&mut self, decided: Option<SessionRequest>) {
         let Some(decided) = decided else { return };
-        if let SessionRequest::Decide { decision, .. } = &decided
+        if let SessionAction::Decide { decision, .. } = &decided.action
             && self.open.get(&decision.call) != Some(&decision.digest)
         {
             // The faster decision stands: an approval is not reversed by a timeout here.

@@ -118,13 +118,14 @@ pub(super) fn read(
             About::Question(question) => answer_of(question, answer)
                 .map_err(|problem| format!("`{name}` does not fit its form: {problem}"))?
                 .map(|answer| {
-                    SessionRequest::Command(Command::AnswerElicitation(ElicitationReply {
+                    Command::AnswerElicitation(ElicitationReply {
                         id: question.id.clone(),
                         answer,
                         by: caller.actor(),
                         invalid: None,
                         sampling: SamplingReply::default(),
-                    }))
+                    })
+                    .into()
                 }),
         };
         said.push((name, request));

@@ -19,7 +19,7 @@ use self::watched::{Seen, TaskDoor, Watched};
 use super::asking::{Asking, result};
 use super::notices::Notices;
 use super::question::{Ending, Question, begin, is_question};
-use crate::agent::{Joined, QueueState, SessionRequest};
+use crate::agent::{Joined, QueueState};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
 use crate::store::clock::now;
@@ -138,9 +138,7 @@ impl Tasks {
             thought_so_far: None,
             spent: Vec::new(),
         };
-        let told = asking
-            .sessions
-            .tell(&key, caller, SessionRequest::Command(stop));
+        let told = asking.sessions.tell(&key, caller, stop.into());
         told.await.map_err(|refusal| refused(&refusal))?;
         Ok(())
     }

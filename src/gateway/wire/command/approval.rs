@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{MAX_TEXT_BYTES, Parsed, body, bounded};
-use crate::agent::SessionRequest;
+use crate::agent::{SessionAction, SessionRequest, SubmitOptions};
 use crate::domain::{CallId, Caller, Code, Digest};
 use crate::session::{Command, Decision, Refusal};
 use crate::store::records::SecretHash;
@@ -80,7 +80,7 @@ pub(super) fn approval(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusa
         by: caller.actor(),
         role: Some(caller.user.role),
     };
-    let decision = SessionRequest::Decide { decision, args };
+    let decision = SessionAction::Decide { decision, args };
     Ok(Parsed::Tell(Box::new(with_proof(decision, body.gesture))))
 }
 
@@ -94,13 +94,14 @@ struct ApprovalAll {
 }
 
 /// Attaches the fresh gesture that was sent with a decision.
-fn with_proof(decision: SessionRequest, gesture: Option<String>) -> SessionRequest {
-    match gesture.filter(|gesture| !gesture.is_empty()) {
-        Some(gesture) => SessionRequest::WithProof {
-            decision: Box::new(decision),
-            proof: SecretHash::of(&gesture),
+fn with_proof(decision: SessionAction, gesture: Option<String>) -> SessionRequest {
+    let gesture = gesture.filter(|gesture| !gesture.is_empty());
+    SessionRequest {
+        action: decision,
+        options: SubmitOptions {
+            proof: gesture.map(|gesture| SecretHash::of(&gesture)),
+            ..SubmitOptions::default()
         },
-        None => decision,
     }
 }
 
@@ -112,7 +113,7 @@ pub(super) fn approval_all(caller: &Caller, args: &[Value]) -> Result<Parsed, Re
         MAX_TEXT_BYTES,
     )?;
     let ids = |ids: Vec<String>| ids.into_iter().map(CallId::from_wire).collect();
-    let decision = SessionRequest::Command(Command::DecideAll {
+    let decision = SessionAction::Command(Command::DecideAll {
         call_ids: body.call_ids.map(ids),
         approved: body.approved,
         reason: body.reason,

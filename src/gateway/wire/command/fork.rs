@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Parsed, message, optional_body};
-use crate::agent::{ForkRequest, SessionRequest};
+use crate::agent::{ForkRequest, SessionAction};
 use crate::domain::{Caller, Code};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::Refusal;
@@ -43,7 +43,7 @@ pub(super) fn fork(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
     let mut then = Vec::new();
     let wanted = Wanted::new(body.provider, body.model).with_effort(body.effort);
     if !wanted.is_empty() {
-        then.push(SessionRequest::Choose(wanted));
+        then.push(SessionAction::Choose(wanted).into());
     }
     let says = body.text.is_some() || body.attachments.is_some_and(|ids| !ids.is_empty());
     if says {

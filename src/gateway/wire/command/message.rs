@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{MAX_ID_BYTES, MAX_TEXT_BYTES, Parsed, bounded, read, tell};
-use crate::agent::{SessionRequest, ViewContext};
+use crate::agent::{SessionAction, SessionRequest, SubmitOptions, ViewContext};
 use crate::domain::{BlobId, CallId, Caller, Code, Effort, ResourceRef};
 use crate::session::{Command, Refusal};
 
@@ -85,11 +85,14 @@ pub(super) fn message(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal
         Refusal::of_field(Code::InvalidArguments, "attachments", message)
     };
     let attached = attached.ok_or_else(wrong)?;
-    let request = SessionRequest::Say {
-        say,
-        attached,
-        resources,
-        views,
+    let request = SessionRequest {
+        action: SessionAction::Command(say),
+        options: SubmitOptions {
+            attached,
+            resources,
+            views,
+            proof: None,
+        },
     };
     Ok(Parsed::Tell(Box::new(request)))
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent::{ForkRequest, SessionRequest};
+use crate::agent::{ForkRequest, SessionAction, SessionRequest};
 use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
 use crate::providers::{Wanted, WantedEffort};
 use crate::session::{Command, Refusal};
@@ -174,7 +174,7 @@ pub const COMMANDS: &[CommandSpec] = &[
                 let message = "`model`, `provider` or `effort` is missing";
                 return Err(Refusal::of_field(Code::InvalidArguments, "model", message));
             }
-            Ok(Parsed::Tell(Box::new(SessionRequest::Choose(wanted))))
+            Ok(Parsed::Tell(Box::new(SessionAction::Choose(wanted).into())))
         },
     },
     CommandSpec {
@@ -234,7 +234,7 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<Parsed, Refu
 }
 
 fn tell(command: Command) -> Parsed {
-    Parsed::Tell(Box::new(SessionRequest::Command(command)))
+    Parsed::Tell(Box::new(command.into()))
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{COMMANDS, Parsed, parse};
-use crate::agent::SessionRequest;
+use crate::agent::SessionAction;
 use crate::domain::{Caller, Code, Effort, Role, Tenant, TenantId, User, UserId};
 use crate::providers::WantedEffort;
 use crate::session::{Command, Refusal};
@@ -50,7 +50,7 @@ fn a_message_is_a_text_or_an_object() {
         let Ok(Parsed::Tell(ask)) = parse(&caller(), "message", &args) else {
             panic!("{args:?}")
         };
-        let SessionRequest::Command(Command::Say { text, .. }) = *ask else {
+        let SessionAction::Command(Command::Say { text, .. }) = ask.action else {
             panic!("{args:?}")
         };
         assert_eq!(text, "hi");
@@ -157,10 +157,7 @@ fn added_by_views(text: &str, views: &Value) -> Result<usize, String> {
     let Parsed::Tell(ask) = parsed else {
         panic!("a message is told");
     };
-    let SessionRequest::Say { views, .. } = *ask else {
-        panic!("what views add is looked up");
-    };
-    Ok(views.len())
+    Ok(ask.options.views.len())
 }
 
 /// Asserts S0.52.
@@ -192,7 +189,7 @@ fn an_effort_is_a_level_or_tokens_and_null_takes_it_back() {
         let Parsed::Tell(request) = parsed.map_err(|refusal| refusal.code)? else {
             panic!("a choice is told");
         };
-        let SessionRequest::Choose(wanted) = *request else {
+        let SessionAction::Choose(wanted) = request.action else {
             panic!("a model is chosen");
         };
         Ok(wanted.effort)
@@ -236,7 +233,7 @@ fn changed_arguments_may_come_as_text_with_numbers_that_browsers_round() {
         let Parsed::Tell(ask) = parse(&caller(), "tool:approval", &[body])? else {
             panic!("a decision is told");
         };
-        let SessionRequest::Decide { args, decision } = *ask else {
+        let SessionAction::Decide { args, decision } = ask.action else {
             panic!("an approval is a decision");
         };
         Ok((args, decision.take_back))

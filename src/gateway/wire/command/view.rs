@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{MAX_ID_BYTES, Parsed, body, bounded, tell};
-use crate::agent::{SessionRequest, ViewRequest};
+use crate::agent::{SessionAction, ViewRequest};
 use crate::domain::{CallId, Caller, Code, ToolRef};
 use crate::session::{Command, Refusal, ViewOrigin};
 
@@ -47,8 +47,8 @@ pub(super) fn call(caller: &Caller, args: &[Value]) -> Result<Parsed, Refusal> {
         },
         by: caller.actor(),
     };
-    let asked = SessionRequest::CallByView(Box::new(asked));
-    Ok(Parsed::Tell(Box::new(asked)))
+    let asked = SessionAction::CallByView(Box::new(asked));
+    Ok(Parsed::Tell(Box::new(asked.into())))
 }
 
 #[derive(Deserialize)]
