@@ -30,7 +30,7 @@ pub use budget::{
 };
 pub use checkpoints::{PlannedChange, UndoPlan, Undone};
 pub use effects::context_sources::ContextSources;
-pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
+pub use effects::session_agent::{AgentFactory, AgentParts, Reviewer, SessionAgent};
 pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};

@@ -269,7 +269,7 @@ pub(super) fn to_command(
 ) -> Result<Command, Refusal> {
     let command = match action {
         SessionAction::Choose(wanted) => {
-            let providers = &replica.agent.providers;
+            let providers = &replica.agent.parts.providers;
             let current = Some(replica.choice());
             let whose = (&replica.key.tenant, &replica.owner().id);
             let model = providers.choose(whose, &wanted, current)?;
@@ -365,7 +365,7 @@ fn can_be_answered(command: &Command, replica: &Replica) -> Result<(), Refusal> 
     if !begins || replica.state.control.is_active() {
         return Ok(());
     }
-    let providers = &replica.agent.providers;
+    let providers = &replica.agent.parts.providers;
     let missing = providers.missing_key(&replica.key.tenant, replica.choice());
     missing.map_or(Ok(()), Err)
 }

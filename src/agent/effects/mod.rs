@@ -365,7 +365,7 @@ impl Running {
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {
             asker: Self::asker(wanted, running.turn),
-            reviewer: wanted.agent.reviewer.clone(),
+            reviewer: wanted.agent.parts.reviewer.clone(),
             call,
             said: wanted.entries.to_vec(),
         });

@@ -71,9 +71,8 @@ pub struct Reviewer {
     pub time_limit: Duration,
 }
 
-/// Builds the agent of a session (S2.5).
-#[derive(Clone)]
-pub struct AgentFactory {
+/// What the agents of all sessions share: the process's own parts, and the operator's settings.
+pub struct AgentParts {
     pub providers: Providers,
     pub context: ContextSources,
     /// The limits of the working context, and its compaction strategies.
@@ -112,6 +111,12 @@ pub struct AgentFactory {
     pub reviewer: Option<Reviewer>,
 }
 
+/// Makes the agent of each session, and chooses the provider and model that a new session begins with (S2.5).
+#[derive(Clone)]
+pub struct AgentFactory {
+    pub(in crate::agent) parts: Arc<AgentParts>,
+}
+
 /// The agent of one session.
 #[derive(Clone)]
 pub struct SessionAgent {
@@ -119,25 +124,11 @@ pub struct SessionAgent {
     pub(in crate::agent) session: SessionId,
     /// The owner of the session.
     owner: UserId,
-    pub(in crate::agent) budgets: Budgets,
-    pub(in crate::agent) providers: Providers,
+    pub(in crate::agent) parts: Arc<AgentParts>,
     /// Assembles the contexts of requests.
     pub(in crate::agent) context: Assembler,
-    pub(in crate::agent) history: history::ContextRules,
-    pub(in crate::agent) summary_budget: u64,
-    pub(in crate::agent) retry: RetryConfig,
-    pub(in crate::agent) temperature: Option<f64>,
-    effort: Option<Effort>,
-    defer_tools_percent: u8,
-    tool_search: ToolSearch,
-    pub(in crate::agent) max_tokens: Option<u32>,
-    pub(in crate::agent) turn_limit: Option<Duration>,
     pub(in crate::agent) tools: Arc<SessionTools>,
     pub(in crate::agent) skills: Arc<SessionSkills>,
-    pub(in crate::agent) attachments: Attachments,
-    pub(in crate::agent) traces: Traces,
-    pub(in crate::agent) agent_name: Arc<str>,
-    pub(in crate::agent) reviewer: Option<Reviewer>,
 }
 
 impl SessionAgent {
@@ -152,7 +143,9 @@ impl SessionAgent {
         let model = self.describe(choice);
         let window = model.context_window;
         let own = OwnTools::new(self.skills.are_offered(), reads.has_short_results);
-        let offer = self.tools.offer(window, self.defer_tools_percent, own);
+        let offer = self
+            .tools
+            .offer(window, self.parts.defer_tools_percent, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt lists only tools that are sent in any case, because the provider decides who searches
         // the others.
@@ -160,7 +153,7 @@ impl SessionAgent {
         let told = told.filter(|told| !told.is_empty()).unwrap_or(&tools);
         let system = reads.arranged.system(told, reads.input)?;
         let tokens = system.tokens(&tools, counter);
-        let answer = self.max_tokens.map_or_else(
+        let answer = self.parts.max_tokens.map_or_else(
             // Without a limit: an ordinary answer, or what a small model can spare.
             || ORDINARY_ANSWER.min(window / 4),
             u64::from,
@@ -186,7 +179,7 @@ impl SessionAgent {
             tools,
             deferral: searchable.map(|searchable| Deferral {
                 searchable,
-                by: self.tool_search,
+                by: self.parts.tool_search,
             }),
             tokens,
         })
@@ -194,14 +187,21 @@ impl SessionAgent {
 }
 
 impl AgentFactory {
+    /// Makes a factory of agents with these parts.
+    pub fn new(parts: AgentParts) -> Self {
+        Self {
+            parts: Arc::new(parts),
+        }
+    }
+
     /// Returns the context rules of a tenant's sessions unless they chose others.
     pub(in crate::agent) fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
-        context_rules(&self.history, (&self.providers, tenant))
+        self.parts.context_rules(tenant)
     }
 
     /// Returns the model of a person's new session.
     pub fn model_choice(&self, whose: (&TenantId, &UserId)) -> ModelChoice {
-        self.providers.default_choice(whose)
+        self.parts.providers.default_choice(whose)
     }
 
     /// Makes the agent of `owner`'s session, which began with that sandbox. Starts nothing yet; the model is
@@ -212,60 +212,46 @@ impl AgentFactory {
         owner: &UserId,
         sandbox: &SandboxId,
     ) -> SessionAgent {
+        let parts = &self.parts;
         let tools = Arc::new(SessionTools::new(
-            self.servers.clone(),
-            Arc::clone(&self.place),
+            parts.servers.clone(),
+            Arc::clone(&parts.place),
             SandboxAssignment::new(
-                Arc::clone(&self.place),
+                Arc::clone(&parts.place),
                 key.clone(),
                 owner.clone(),
                 sandbox.clone(),
             ),
-            self.attachments.clone(),
+            parts.attachments.clone(),
         ));
-        let skills = SessionSkills::open(self.skills.clone(), (key, owner), &tools);
+        let skills = SessionSkills::open(parts.skills.clone(), (key, owner), &tools);
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),
             owner: owner.clone(),
-            budgets: self.budgets.clone(),
-            providers: self.providers.clone(),
-            context: self.context.of_session(&tools, &skills),
-            history: self.history.clone(),
-            summary_budget: self.summary_budget,
-            retry: self.retry,
-            temperature: self.temperature,
-            effort: self.effort,
-            defer_tools_percent: self.defer_tools_percent,
-            tool_search: self.tool_search,
-            max_tokens: self.max_tokens,
-            turn_limit: self.turn_limit,
+            parts: Arc::clone(parts),
+            context: parts.context.of_session(&tools, &skills),
             tools,
             skills,
-            attachments: self.attachments.clone(),
-            traces: self.traces.clone(),
-            agent_name: Arc::clone(&self.agent_name),
-            reviewer: self.reviewer.clone(),
         }
     }
 }
 
-/// Combines the settings with the strategies of the tenant's admins.
-fn context_rules(
-    settings: &history::ContextRules,
-    (providers, tenant): (&Providers, &TenantId),
-) -> history::ContextRules {
-    let said = providers.compaction(tenant);
-    history::ContextRules {
-        limits: settings.limits,
-        strategies: said.unwrap_or_else(|| Arc::clone(&settings.strategies)),
+impl AgentParts {
+    /// Combines the settings with the strategies of the tenant's admins.
+    fn context_rules(&self, tenant: &TenantId) -> history::ContextRules {
+        let chosen = self.providers.compaction(tenant);
+        history::ContextRules {
+            limits: self.history.limits,
+            strategies: chosen.unwrap_or_else(|| Arc::clone(&self.history.strategies)),
+        }
     }
 }
 
 impl SessionAgent {
     /// Returns the context rules unless the session chose others.
     pub(in crate::agent) fn context_rules(&self) -> history::ContextRules {
-        context_rules(&self.history, (&self.providers, &self.tenant))
+        self.parts.context_rules(&self.tenant)
     }
 
     /// Returns how much of the history the session lets its model read: by the settings, or the whole window.
@@ -280,7 +266,7 @@ impl SessionAgent {
 
     /// Returns the compactor of a model's vendor; `None` = Sepal compacts.
     pub(in crate::agent) fn compactor(&self, choice: &ModelChoice) -> Option<Compactor> {
-        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let offer = self.parts.providers.find(&self.tenant, &choice.provider);
         offer?.provider.compactor(&choice.model)
     }
 
@@ -291,13 +277,13 @@ impl SessionAgent {
 
     /// Returns the token counter of a model.
     pub(in crate::agent) fn counter(&self, choice: &ModelChoice) -> Counter {
-        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let offer = self.parts.providers.find(&self.tenant, &choice.provider);
         offer.map_or_else(Counter::default, |offer| offer.counter(&choice.model))
     }
 
     /// Returns the known or assumed description of a model.
     pub(in crate::agent) fn describe(&self, choice: &ModelChoice) -> Arc<Model> {
-        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let offer = self.parts.providers.find(&self.tenant, &choice.provider);
         offer.map_or_else(
             || {
                 let of = Vendor::default();
@@ -314,15 +300,15 @@ impl SessionAgent {
     /// Returns the effort of a model: from the session, the provider's setting for the model, or the
     /// settings.
     pub(in crate::agent) fn effort(&self, choice: &ModelChoice) -> Option<Effort> {
-        let offer = self.providers.find(&self.tenant, &choice.provider);
+        let offer = self.parts.providers.find(&self.tenant, &choice.provider);
         let said = offer.and_then(|offer| offer.said().efforts.get(&choice.model).copied());
-        choice.effort.or(said).or(self.effort)
+        choice.effort.or(said).or(self.parts.effort)
     }
 
     /// Chooses the model that writes a summary: the cheapest one that the session's provider offers. Never
     /// another provider, because the person chose who reads the conversation.
     pub(in crate::agent) fn summariser(&self, session: &ModelChoice, due: &Due) -> ModelChoice {
-        let Some(offer) = self.providers.find(&self.tenant, &session.provider) else {
+        let Some(offer) = self.parts.providers.find(&self.tenant, &session.provider) else {
             return session.clone();
         };
         let usage = TokenUsage {
@@ -374,7 +360,7 @@ impl SessionAgent {
     /// Returns the attachments that a model can see. A model without a description is sent everything: its
     /// provider decides.
     fn sight(&self, choice: &ModelChoice) -> Sight {
-        let Some(offer) = self.providers.find(&self.tenant, &choice.provider) else {
+        let Some(offer) = self.parts.providers.find(&self.tenant, &choice.provider) else {
             return Sight::Documents;
         };
         let model = offer.describe(&choice.model);
@@ -393,7 +379,7 @@ impl SessionAgent {
 
     /// Returns the token limit of a model's answer, if one is set.
     pub(in crate::agent) fn longest_answer(&self, choice: &ModelChoice) -> Option<u32> {
-        let offer = self.providers.find(&self.tenant, &choice.provider)?;
+        let offer = self.parts.providers.find(&self.tenant, &choice.provider)?;
         let said = offer.said().max_outputs.get(&choice.model)?;
         u32::try_from(*said).ok()
     }

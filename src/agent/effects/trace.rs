@@ -27,14 +27,14 @@ pub(in crate::agent) struct TurnTrace {
 impl SessionAgent {
     /// Returns the trace of that turn, if tracing is on.
     pub(in crate::agent) fn trace(&self, turn: TurnId, started: Timestamp) -> Option<TurnTrace> {
-        self.traces.is_on().then(|| {
+        self.parts.traces.is_on().then(|| {
             let (tenant, session) = (self.tenant.to_string(), self.session.to_string());
             // A named session may be created again after it was deleted, but not with the same start time.
             let facts = [&tenant, &session, &turn.to_string(), &started.0.to_string()];
             TurnTrace {
                 trace: Trace::of(&facts.map(String::as_str)),
-                traces: self.traces.clone(),
-                agent: Arc::clone(&self.agent_name),
+                traces: self.parts.traces.clone(),
+                agent: Arc::clone(&self.parts.agent_name),
                 tenant,
                 session,
                 turn,

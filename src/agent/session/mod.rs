@@ -138,7 +138,7 @@ impl LiveSession {
     /// The time at which the running turn reaches its limit of time without a person (S0.58); `None` if
     /// another gateway runs it.
     fn overdue_at(&self) -> Option<Instant> {
-        let limit = self.replica.agent.turn_limit?;
+        let limit = self.replica.agent.parts.turn_limit?;
         let turn = self.replica.state.control.turn.as_ref();
         let turn = turn.filter(|_| self.replica.is_run_here())?;
         let alone = Duration::from_millis(now().since_ms(turn.alone_since()?));
@@ -157,7 +157,7 @@ impl LiveSession {
         let turn = self.replica.state.control.turn.as_ref();
         let turn = turn.map(|turn| turn.id);
         let is_due = self.overdue_at().is_some_and(|at| at <= Instant::now());
-        let (Some(turn), Some(limit), true) = (turn, self.replica.agent.turn_limit, is_due)
+        let (Some(turn), Some(limit), true) = (turn, self.replica.agent.parts.turn_limit, is_due)
         else {
             return;
         };
@@ -341,7 +341,7 @@ impl LiveSession {
         if !self.replica.state.control.is_unfinished() {
             return false;
         }
-        let users = self.replica.factory.place.records.users();
+        let users = self.replica.factory.parts.place.records.users();
         let owner = &self.replica.owner().id;
         let barred = users.is_barred(&self.replica.key.tenant, owner).await;
         // A store that is away takes no commit either, so nothing starts.

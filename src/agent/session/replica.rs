@@ -85,6 +85,7 @@ impl Replica {
         let choice = self.state.control.asked().unwrap_or(&self.genesis.model);
         let found = self
             .agent
+            .parts
             .providers
             .find(&self.key.tenant, &choice.provider);
         found.map_or("gone", |offer| offer.kind().as_str())

@@ -239,7 +239,7 @@ impl Replica {
             }),
             answer,
             waiting: control.waiting.clone(),
-            configured_max_tokens: self.agent.history.limits.max_tokens,
+            configured_max_tokens: self.agent.parts.history.limits.max_tokens,
             rules: Arc::clone(&control.rules),
             container: self.agent.tools.site().container,
         };

@@ -73,6 +73,6 @@ impl Sessions {
     }
 
     pub(in crate::agent) fn attachments(&self) -> &Attachments {
-        &self.0.factory.attachments
+        &self.0.factory.parts.attachments
     }
 }

@@ -79,7 +79,7 @@ pub async fn family(
 ) -> Result<Vec<SessionRow>, Refusal> {
     sessions.admit(key, caller).await?;
     sessions.listed().await;
-    let rows = sessions.0.factory.place.records.sessions();
+    let rows = sessions.0.factory.parts.place.records.sessions();
     let away = |error| {
         tracing::warn!(session.id = %key.session, ?error, "The list of sessions cannot be read");
         store_away()
@@ -123,7 +123,7 @@ async fn write_fork(
         root: root.unwrap_or(&key.session).clone(),
     };
     let genesis = sessions.0.genesis(&key.tenant, caller.actor());
-    let place = &sessions.0.factory.place;
+    let place = &sessions.0.factory.parts.place;
     let has_files = place.has_workspace(key).await;
     let mut fork = Fork::new(origin, genesis).with_files(has_files);
     for commit in &commits {
@@ -133,7 +133,7 @@ async fn write_fork(
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let (commits, state) = fork.finish(id(), now);
-    let attachments = &sessions.0.factory.attachments;
+    let attachments = &sessions.0.factory.parts.attachments;
     attachments.share(key, &new.session, now).await?;
     let journal = Journal::new(Arc::clone(&sessions.0.store), new.clone());
     journal.create(&commits).await?;

@@ -29,7 +29,7 @@ pub enum RowError {
 
 impl Sessions {
     pub(in crate::agent) fn servers(&self) -> &Servers {
-        &self.0.factory.servers
+        &self.0.factory.parts.servers
     }
 
     pub(in crate::agent) fn records(&self) -> &Records {
@@ -51,7 +51,7 @@ impl Sessions {
     ) -> Result<SessionsPage, store::Error> {
         self.listed().await;
         let whose = (&caller.tenant.id, &caller.user.id);
-        let rows = self.0.factory.place.records.sessions();
+        let rows = self.0.factory.parts.place.records.sessions();
         rows.list(whose, filter, after, limit).await
     }
 
@@ -62,7 +62,15 @@ impl Sessions {
         key: &SessionKey,
         caller: &Caller,
     ) -> Result<Option<SessionRow>, RowError> {
-        let row = self.0.factory.place.records.sessions().find(key).await?;
+        let row = self
+            .0
+            .factory
+            .parts
+            .place
+            .records
+            .sessions()
+            .find(key)
+            .await?;
         let is_anothers = |row: &SessionRow| row.owner != caller.user.id;
         let is_hidden = |row: &SessionRow| is_anothers(row) || row.marks.delete_at.is_some();
         if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_hidden) {
@@ -88,7 +96,7 @@ impl Sessions {
             model: request.model.clone(),
             session: request.session.clone(),
         };
-        let records = &self.0.factory.place.records;
+        let records = &self.0.factory.parts.place.records;
         let usage = records.usage();
         let totals = usage.total_of_requests(&filter).await?;
         let (by, sorted) = (request.by, (request.sorting, request.direction));
@@ -163,7 +171,7 @@ impl Sessions {
             let whose = (&caller.tenant.id, &caller.user.id);
             self.0.indexing.index_of(whose).await?;
         }
-        let stores = (&self.0.store, &self.0.factory.place.records);
+        let stores = (&self.0.store, &self.0.factory.parts.place.records);
         finding::find(stores, caller, query, below).await
     }
 
@@ -179,7 +187,7 @@ impl Sessions {
         self.admit(key, caller).await?;
         self.listed().await;
         self.0.indexing.index(key).await?;
-        let texts = self.0.factory.place.records.texts();
+        let texts = self.0.factory.parts.place.records.texts();
         let whose = (key, &caller.user.id);
         Ok(texts.find_in(whose, query, limit).await?)
     }

@@ -166,7 +166,7 @@ impl Sessions {
 
     /// The strategies that the settings choose to compact contexts.
     pub fn settings_strategies(&self) -> &[CompactionStrategy] {
-        &self.0.factory.history.strategies
+        &self.0.factory.parts.history.strategies
     }
 
     /// Reserves a new session of the caller, with the tenant's default model unless another is chosen. It is
@@ -360,7 +360,7 @@ impl Sessions {
 
     /// The budgets of sessions.
     pub fn budgets(&self) -> &Budgets {
-        &self.0.factory.budgets
+        &self.0.factory.parts.budgets
     }
 
     /// The number of sessions in memory, for `/metrics` and tests.

@@ -23,7 +23,7 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
     let Some(registry) = inner.upgrade() else {
         return;
     };
-    let mut changes = registry.factory.servers.rule_changes();
+    let mut changes = registry.factory.parts.servers.rule_changes();
     let stop = registry.stop.clone();
     drop(registry);
     loop {

@@ -14,8 +14,8 @@ use tokio_util::task::TaskTracker;
 use super::contexts::OwnContexts;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AttachmentLimits, Attachments, BudgetSettings, Budgets, ContextSources,
-    Reviewer, Sessions, SessionsSettings,
+    self, AgentFactory, AgentParts, AttachmentLimits, Attachments, BudgetSettings, Budgets,
+    ContextSources, Reviewer, Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
 use crate::domain::MicroUsd;
@@ -97,16 +97,17 @@ impl Services {
         follow(found, (&report, &servers), &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
         let skills = open_skills(&settings.skills, store.records());
-        let factory = AgentFactory {
+        let parts = AgentParts {
             traces: traces.clone(),
             skills: Some(skills.clone()),
-            ..factory(
+            ..agent_parts(
                 settings,
                 (providers.clone(), context),
                 (place, servers.clone(), store.records()),
                 open_budgets(settings, &store, &agents).await?,
             )
         };
+        let factory = AgentFactory::new(parts);
         let sessions = start_sessions(&store, (settings, factory), &agents).await?;
         Ok(Self {
             installation,
@@ -302,12 +303,12 @@ fn hashed(parts: &[&[u8]]) -> String {
     hex::encode(hash.get(..6).unwrap_or_default())
 }
 
-fn factory(
+fn agent_parts(
     settings: &Settings,
     (providers, context): (Providers, ContextSources),
     (place, servers, records): (Arc<SandboxHost>, Servers, Records),
     budgets: Budgets,
-) -> AgentFactory {
+) -> AgentParts {
     let (chat, llm) = (&settings.chat, &settings.llm);
     let limits = history::Limits {
         max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
@@ -315,7 +316,7 @@ fn factory(
             .max_messages
             .and_then(|most| usize::try_from(most.get()).ok()),
     };
-    AgentFactory {
+    AgentParts {
         providers,
         context,
         history: history::ContextRules {

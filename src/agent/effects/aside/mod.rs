@@ -137,7 +137,7 @@ impl Asker {
             let notice = Notice::of_budget(text, turn);
             self.feed.announce(What::Notice(notice));
         };
-        let gate = self.agent.budgets.gate(self.payer.clone());
+        let gate = self.agent.parts.budgets.gate(self.payer.clone());
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = &gate {
             let of = (self.agent.describe(subject.choice), tokens);
@@ -147,8 +147,8 @@ impl Asker {
         }
         self.meter.asks(subject, tokens);
         let retry = RetryConfig {
-            max_retries: self.agent.retry.max_retries.min(1),
-            ..self.agent.retry
+            max_retries: self.agent.parts.retry.max_retries.min(1),
+            ..self.agent.parts.retry
         };
         let asked = context::ask(provider, request, retry, |progress| {
             self.meter.see(&progress, &self.agent);

@@ -94,7 +94,10 @@ impl ReviewRequest {
 
     async fn ask(&self, reviewer: &Reviewer, text: &str) -> (ReviewVerdict, String) {
         let agent = &self.asker.agent;
-        let candidates = agent.providers.candidates(&agent.tenant, &reviewer.choice);
+        let candidates = agent
+            .parts
+            .providers
+            .candidates(&agent.tenant, &reviewer.choice);
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(refusal) => return failed(&refusal.message),

@@ -102,7 +102,7 @@ pub(in crate::agent::effects) fn described(
 ) -> Sampling {
     let model = model_for(agent, session, &asked.hints);
     let longest = agent.longest_answer(&model).unwrap_or(u32::MAX);
-    let limit = agent.max_tokens.unwrap_or(u32::MAX).min(longest);
+    let limit = agent.parts.max_tokens.unwrap_or(u32::MAX).min(longest);
     let messages = asked
         .messages
         .iter()
@@ -141,7 +141,7 @@ pub(in crate::agent::effects) fn described(
 
 fn model_for(agent: &SessionAgent, session: &ModelChoice, hints: &[String]) -> ModelChoice {
     let own = ModelChoice::new(session.provider.as_str(), session.model.as_str());
-    let Some(offer) = agent.providers.find(&agent.tenant, &session.provider) else {
+    let Some(offer) = agent.parts.providers.find(&agent.tenant, &session.provider) else {
         return own;
     };
     let offered = offer.models().iter().map(String::as_str);
@@ -217,7 +217,7 @@ impl SampleRequest {
     async fn ask(&self) -> Result<Completion, SamplingProblem> {
         let (agent, sampling) = (&self.asker.agent, &self.sampling);
         let choice = &sampling.model;
-        let candidates = agent.providers.candidates(&agent.tenant, choice);
+        let candidates = agent.parts.providers.candidates(&agent.tenant, choice);
         let candidates = candidates.map_err(|refusal| problem(refusal.code, refusal.message))?;
         let mut last = problem(Code::ProviderUnavailable, "there is no model to ask");
         // Try further keys of the provider, but no fallback, because the person was not shown one.

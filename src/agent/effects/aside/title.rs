@@ -60,7 +60,7 @@ impl TitleRequest {
     /// Asks the possible models one after the other.
     async fn ask(&self, text: &str) -> Option<String> {
         let agent = &self.asker.agent;
-        let providers = &agent.providers;
+        let providers = &agent.parts.providers;
         let tenant = &agent.tenant;
         let aside = Aside {
             purpose: RequestPurpose::Title,

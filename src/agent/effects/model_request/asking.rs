@@ -58,6 +58,7 @@ impl ModelRequest {
     pub(in crate::agent) async fn run(mut self) -> Command {
         let candidates = self
             .agent
+            .parts
             .providers
             .candidates(&self.agent.tenant, &self.choice);
         let candidates = match candidates {
@@ -67,7 +68,7 @@ impl ModelRequest {
         self.agent.tools.refresh().await;
         self.refresh_skills().await;
         self.gather().await;
-        let gate = self.agent.budgets.gate(self.payer.clone());
+        let gate = self.agent.parts.budgets.gate(self.payer.clone());
         let gate = gate.as_ref();
         let mut first: Option<Lost> = None;
         let mut candidates = VecDeque::from(candidates);
@@ -251,7 +252,7 @@ impl ModelRequest {
         let sight = agent
             .reader(&candidate.choice, self.by_vendor.limits(self.limits))
             .sight();
-        let attached = &agent.attachments;
+        let attached = &agent.parts.attachments;
         attached.contents(&agent.key(), &body.entries, sight).await
     }
 
@@ -274,7 +275,7 @@ impl ModelRequest {
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
         let mut thinking = Thinking::default();
         let mut watch = Watch::start(provider.kind(), self.span(candidate, &body));
-        let answer = context::ask(provider, body, self.agent.retry, |progress| {
+        let answer = context::ask(provider, body, self.agent.parts.retry, |progress| {
             watch.see(&progress);
             thinking.see(&progress);
             self.meter.see(&progress, &self.agent);
@@ -338,7 +339,7 @@ impl ModelRequest {
             self.choice.provider,
             self.choice.model
         );
-        let attempts = self.agent.retry.max_retries.saturating_add(1);
+        let attempts = self.agent.parts.retry.max_retries.saturating_add(1);
         self.feed.restart_answer(self.ticket);
         self.feed.announce(What::Notice(Notice {
             text,

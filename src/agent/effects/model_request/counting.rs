@@ -65,7 +65,7 @@ impl SessionAgent {
         let version = model.price_version();
         let is_unpriced = model.price(usage).is_none();
         Arc::new(RequestFacts {
-            charged: self.budgets.charge().filter(|_| is_unpriced),
+            charged: self.parts.budgets.charge().filter(|_| is_unpriced),
             provider: choice.provider.clone(),
             model: choice.model.clone(),
             price_version: version.map(ToOwned::to_owned),

@@ -224,9 +224,9 @@ impl ModelRequest {
             model: choice.model.clone(),
             tools,
             deferral,
-            temperature: self.agent.temperature,
+            temperature: self.agent.parts.temperature,
             effort: self.effort.or(self.agent.effort(choice)),
-            max_tokens: self.agent.max_tokens.map(at_most),
+            max_tokens: self.agent.parts.max_tokens.map(at_most),
             max_output: longest,
             compacting,
         };

@@ -142,7 +142,7 @@ impl ModelRequest {
 
     async fn content(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, Refusal> {
         let agent = &self.agent;
-        let read = agent.attachments.read(&agent.key(), &attachment.id).await?;
+        let read = agent.parts.attachments.read(&agent.key(), &attachment.id).await?;
         Ok(read.map(|(_, content)| content))
     }
 
@@ -168,7 +168,7 @@ impl ModelRequest {
     /// Calibrates the counter with the provider's count.
     pub(super) fn calibrate(&self, choice: &ModelChoice, answer: &llm::Answer, counted: u64) {
         let agent = &self.agent;
-        let offer = agent.providers.find(&agent.tenant, &choice.provider);
+        let offer = agent.parts.providers.find(&agent.tenant, &choice.provider);
         // The tokens of pictures are estimated, and would distort the calibration for texts.
         let has_attachments = self.entries.iter().any(|entry| match &***entry {
             Entry::User { attachments, .. } | Entry::ToolResult { attachments, .. } => {

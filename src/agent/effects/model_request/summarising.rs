@@ -57,14 +57,14 @@ impl Summariser<'_> {
     pub(super) async fn summary(&self, due: &Due) -> Result<(String, SummarisedBy), NoSummary> {
         let agent = self.agent;
         let choice = agent.summariser(self.choice, due);
-        let candidates = agent.providers.candidates(&agent.tenant, &choice);
+        let candidates = agent.parts.providers.candidates(&agent.tenant, &choice);
         let candidates = candidates.map_err(|refusal| NoSummary::Nobody(refusal.message))?;
         let candidate = candidates.into_iter().next();
         let candidate = candidate.ok_or_else(|| NoSummary::Nobody("no provider".into()))?;
         let mut writing = Writing {
             due,
             counter: agent.counter(&candidate.choice),
-            left: agent.summary_budget,
+            left: agent.parts.summary_budget,
             by: SummarisedBy {
                 provider: candidate.choice.provider.clone(),
                 model: candidate.choice.model.clone(),
@@ -142,7 +142,7 @@ impl Summariser<'_> {
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let manner = Manner {
             model: choice.model.clone(),
-            max_tokens: self.agent.max_tokens.map(at_most),
+            max_tokens: self.agent.parts.max_tokens.map(at_most),
             max_output: longest,
             ..Manner::default()
         };
@@ -167,7 +167,7 @@ impl Summariser<'_> {
         }
         self.meter.asks(subject, tokens);
         let mut said = llm::Answer::default();
-        let answer = context::ask(provider, body, agent.retry, |progress| {
+        let answer = context::ask(provider, body, agent.parts.retry, |progress| {
             self.meter.see(&progress, agent);
             if let Progress::Event(ModelEvent::Text(piece)) = &progress {
                 said.text.push_str(piece);

@@ -46,7 +46,7 @@ async fn expire_at_rest(registry: Weak<SessionRegistry>) {
 
 /// Wakes overdue sessions, and returns the time until the next one is due.
 async fn look(registry: &Arc<SessionRegistry>) -> Result<Duration, Error> {
-    let sessions = registry.factory.place.records.sessions();
+    let sessions = registry.factory.parts.place.records.sessions();
     for key in sessions.overdue(now()).await? {
         registry.review_one(&key).await;
     }

@@ -35,13 +35,13 @@ impl<'s> WorkspaceHistory<'s> {
 
     /// Lists the stored steps, newest first.
     pub async fn steps(&self) -> Result<Vec<WorkspaceChange>, Refusal> {
-        let rows = self.sessions.0.factory.place.records.checkpoints();
+        let rows = self.sessions.0.factory.parts.place.records.checkpoints();
         rows.history(self.key).await.map_err(|error| away(&error))
     }
 
     /// Returns one step with the paths that it changed.
     pub async fn step(&self, number: u64) -> Result<(WorkspaceChange, Vec<FileChange>), Refusal> {
-        let rows = self.sessions.0.factory.place.records.checkpoints();
+        let rows = self.sessions.0.factory.parts.place.records.checkpoints();
         let step = rows.change(self.key, number).await;
         let step = step.map_err(|error| away(&error))?;
         step.ok_or_else(|| Refusal::new(Code::NotFound, UndoError::Gone.to_string()))
@@ -67,7 +67,7 @@ impl<'s> WorkspaceHistory<'s> {
         state: Option<FileState>,
     ) -> Result<Option<(FileState, Option<Vec<u8>>)>, Refusal> {
         let Some(state) = state else { return Ok(None) };
-        let rows = self.sessions.0.factory.place.records.checkpoints();
+        let rows = self.sessions.0.factory.parts.place.records.checkpoints();
         let content = match &state.content {
             Some(hash) => rows.content(self.key, hash).await,
             None => Ok(None),

@@ -78,7 +78,7 @@ impl<'s> SessionOffers<'s> {
         caller: &Caller,
     ) -> Result<Vec<ListedOffer>, Refusal> {
         self.0.admit(key, caller).await?;
-        let servers = &self.0.0.factory.servers;
+        let servers = &self.0.0.factory.parts.servers;
         let listed = offers::list(servers, caller.whose()).await;
         listed.map_err(|error| {
             tracing::warn!(?error, "What MCP servers offer cannot be read now");

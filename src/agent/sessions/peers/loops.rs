@@ -41,7 +41,7 @@ pub(in crate::agent::sessions) async fn listen(inner: Weak<SessionRegistry>) {
                 }
             },
             News::Reconnected => {
-                inner.factory.servers.look_again();
+                inner.factory.parts.servers.look_again();
                 inner.look_at_all();
                 inner.tell_answers();
             }
@@ -54,8 +54,11 @@ pub(in crate::agent::sessions) async fn pass_news(inner: Weak<SessionRegistry>) 
     let Some(registry) = inner.upgrade() else {
         return;
     };
-    let (mut news, stop) = (registry.factory.servers.updates(), registry.stop.clone());
-    let mut changes = registry.factory.providers.changes();
+    let (mut news, stop) = (
+        registry.factory.parts.servers.updates(),
+        registry.stop.clone(),
+    );
+    let mut changes = registry.factory.parts.providers.changes();
     let cluster = Arc::clone(&registry.cluster);
     drop(registry);
     loop {

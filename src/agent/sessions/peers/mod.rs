@@ -65,18 +65,18 @@ impl SessionRegistry {
                 }
             }
             (ClusterMessage::Removed { key, sandbox }, _) => {
-                let place = Arc::clone(&self.factory.place);
+                let place = Arc::clone(&self.factory.parts.place);
                 self.tasks
                     .spawn(async move { place.remove(&key, &sandbox).await });
             }
             (ClusterMessage::Server { from, update }, _) => {
                 if from != self.cluster.gateway {
-                    self.factory.servers.hear(update);
+                    self.factory.parts.servers.hear(update);
                 }
             }
             (ClusterMessage::Providers { from }, _) => {
                 if from != self.cluster.gateway {
-                    let providers = self.factory.providers.clone();
+                    let providers = self.factory.parts.providers.clone();
                     self.tasks.spawn(async move {
                         if let Err(error) = providers.reload().await {
                             // They are read again within half a minute.
@@ -205,7 +205,7 @@ impl SessionRegistry {
     /// Repairs rows of the session list that a gateway left behind their journals: wakes each session whose
     /// row seems busy but which is not unfinished, and whose opening then updates the row.
     pub(super) async fn mend_list(self: &Arc<Self>) {
-        let rows = self.factory.place.records.sessions();
+        let rows = self.factory.parts.place.records.sessions();
         match tokio::try_join!(rows.busy(), self.store.active()) {
             Ok((busy, active)) => {
                 let behind = busy.iter().filter(|key| !active.contains(key));

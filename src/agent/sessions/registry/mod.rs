@@ -80,7 +80,7 @@ impl SessionRegistry {
     }
 
     pub(super) fn records(&self) -> &Records {
-        &self.factory.place.records
+        &self.factory.parts.place.records
     }
 
     /// Returns true if the session has admitted that caller since it has been in memory or watched here.
@@ -330,7 +330,7 @@ impl SessionRegistry {
         if refusal.code != Code::SessionUnreadable {
             return refusal;
         }
-        match self.factory.place.records.sessions().find(key).await {
+        match self.factory.parts.place.records.sessions().find(key).await {
             Ok(Some(row)) if row.owner == *by => refusal,
             Ok(Some(_) | None) => not_found(),
             Err(error) => {

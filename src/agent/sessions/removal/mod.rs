@@ -187,7 +187,7 @@ pub(super) async fn remove(
         .broadcaster
         .tell(key, || SessionUpdate::Deleted);
     if let Some(sandbox) = left {
-        registry.factory.place.remove(key, &sandbox).await;
+        registry.factory.parts.place.remove(key, &sandbox).await;
         let key = key.clone();
         registry
             .cluster
@@ -206,7 +206,15 @@ async fn unless_cut_off(
     by: &UserId,
     refusal: Refusal,
 ) -> Result<(), Refusal> {
-    match registry.factory.place.records.sessions().find(key).await {
+    match registry
+        .factory
+        .parts
+        .place
+        .records
+        .sessions()
+        .find(key)
+        .await
+    {
         Ok(Some(row)) if row.owner == *by => {}
         Ok(Some(_) | None) => return Err(refusal),
         Err(error) => {
