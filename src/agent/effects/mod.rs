@@ -30,15 +30,13 @@ use self::aside::title::TitleRequest;
 use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
 use self::elicitations::Elicitations;
-use self::model_request::ModelRequest;
-use self::model_request::compacting::ByVendor;
 use self::model_request::meter::Meter;
+use self::model_request::{HistoryScope, ModelRequest, RequestScope};
 use self::running_call::Stopper;
 use self::session_agent::SessionAgent;
 use super::feed::Feed;
 use super::journal::Journal;
 use super::mailbox::Message;
-use crate::context::Arranged;
 use crate::domain::{CallId, Iteration, ModelRequestId, TurnId, Weighed};
 use crate::history::Limits;
 use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
@@ -292,40 +290,38 @@ impl Running {
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
         let turn = wanted.control.turn.as_ref();
-        let asked = ModelRequest {
+        let (agent, control) = (wanted.agent, wanted.control);
+        let scope = RequestScope {
             feed: Arc::clone(wanted.feed),
             ticket: wanted.feed.begin_answer(request, attempt),
-            agent: wanted.agent.clone(),
+            agent: agent.clone(),
             choice: wanted.choice.clone(),
             effort: turn.and_then(|turn| turn.effort),
-            said: wanted.entries.to_vec(),
-            arranged: Arranged::default(),
-            entries: Vec::new(),
-            placed: wanted.control.placed.clone(),
             outcomes: self.outcomes(),
-            question: wanted.control.question,
-            gap: wanted.gap,
-            compaction: wanted.control.compaction.clone(),
-            limits: wanted.agent.turn_limits(wanted.control),
-            by_vendor: ByVendor {
-                lowered: Limits::default().lowered(wanted.control),
-                ..ByVendor::default()
-            },
-            has_short_results: wanted.control.has_short_results,
             journal: wanted.journal.clone(),
-            version: wanted.control.version,
-            is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
-            strategies: wanted.agent.strategies(wanted.control),
-            is_unused: wanted.control.used_tools.is_empty(),
-            files_at: wanted.control.engine.clone(),
-            trace: turn.and_then(|turn| {
-                let agent = wanted.agent;
-                agent.trace(turn.id, turn.started)
-            }),
+            version: control.version,
+            is_unused: control.used_tools.is_empty(),
+            trace: turn.and_then(|turn| agent.trace(turn.id, turn.started)),
             request,
-            payer: wanted.agent.payer(wanted.control, request),
+            payer: agent.payer(control, request),
             meter: Arc::clone(&meter),
-            lost: turn.map_or(0, |turn| turn.restarts),
+        };
+        let asked = ModelRequest {
+            scope,
+            entries: wanted.entries.to_vec(),
+            history: HistoryScope {
+                question: control.question,
+                gap: wanted.gap,
+                compaction: control.compaction.clone(),
+                limits: agent.turn_limits(control),
+                vendor_limits: Limits::default().lowered(control),
+                is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
+                has_short_results: control.has_short_results,
+                strategies: agent.strategies(control),
+            },
+            placed: control.placed.clone(),
+            files_at: control.engine.clone(),
+            restarts: turn.map_or(0, |turn| turn.restarts),
         };
         let outcomes = self.outcomes();
         let asking = self.tracker.spawn(async move {

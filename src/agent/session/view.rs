@@ -130,7 +130,7 @@ impl Replica {
         };
         let shown = self.window((&arranged, choice), (own, base.limits), counter);
         let of_what = (shown.read(), self.state.control.question);
-        let parts = self.agent.parts(&base, of_what, counter);
+        let parts = self.agent.composition(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
 

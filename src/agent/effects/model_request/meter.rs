@@ -1,12 +1,12 @@
 //! Counts the usage of a model request. A request that is stopped reads its usage here, because no provider
 //! will report it.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::agent::effects::session_agent::SessionAgent;
 use crate::domain::{MicroUsd, RequestParts, RequestPurpose, TokenUsage};
 use crate::llm::{self, ModelEvent, Progress, SoFar};
-use crate::session::{ModelChoice, Reasoning, Spent};
+use crate::session::{Control, ModelChoice, Phase, Reasoning, RequestFacts, Spent};
 
 /// The subject of a request, for its usage row.
 #[derive(Debug, Clone, Copy)]
@@ -151,6 +151,65 @@ impl Meter {
 
     fn metered(&self) -> MutexGuard<'_, Metered> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SessionAgent {
+    /// Returns the facts about an attempt besides its usage.
+    pub(in crate::agent) fn facts(
+        &self,
+        subject: Subject<'_>,
+        usage: &TokenUsage,
+    ) -> Arc<RequestFacts> {
+        let Subject {
+            choice,
+            parts,
+            purpose,
+        } = subject;
+        let model = self.describe(choice);
+        let version = model.price_version();
+        let is_unpriced = model.price(usage).is_none();
+        Arc::new(RequestFacts {
+            charged: self.parts.budgets.charge().filter(|_| is_unpriced),
+            provider: choice.provider.clone(),
+            model: choice.model.clone(),
+            price_version: version.map(ToOwned::to_owned),
+            parts: parts.clone().scaled_to(usage.input_tokens),
+            purpose,
+        })
+    }
+
+    /// Returns the usage of an attempt, at the price of its model.
+    pub(in crate::agent) fn spent(&self, subject: Subject<'_>, usage: TokenUsage) -> Spent {
+        Spent {
+            usage,
+            cost: self.describe(subject.choice).price(&usage),
+            request: Some(self.facts(subject, &usage)),
+        }
+    }
+
+    /// Estimates the usage of a request that runs at another gateway: its input tokens, once for each gateway
+    /// that sent it.
+    pub(in crate::agent) fn spent_elsewhere(
+        &self,
+        control: &Control,
+        (choice, tokens, parts): (&ModelChoice, u64, &RequestParts),
+        so_far: &llm::Answer,
+    ) -> Vec<Spent> {
+        let turn = control.turn.as_ref();
+        let Some(turn) = turn.filter(|turn| turn.phase == Phase::Asking) else {
+            return Vec::new();
+        };
+        let nothing = llm::Answer::default();
+        let lost = std::iter::repeat_n(&nothing, turn.restarts as usize);
+        let attempts = lost.chain(std::iter::once(so_far));
+        let subject = Subject {
+            choice,
+            parts,
+            purpose: RequestPurpose::Turn,
+        };
+        let spent = attempts.map(|answer| self.spent(subject, estimated(tokens, answer)));
+        spent.collect()
     }
 }
 

@@ -1,87 +1,69 @@
-//! Asks the model, shows the answer while it streams, and returns it as a command.
+//! Asks a model for the next answer of a turn, stage by stage: a [`ModelRequest`] has what the session knows, a
+//! [`GatheredContext`] what its context providers add, a [`FittedHistory`] what one candidate reads of it, and an
+//! [`AdmittedRequest`] is asked. The result is a command.
 
-mod asking;
-pub(super) mod compacting;
-mod counting;
-mod cut;
+mod answering;
+mod fitting;
 pub(in crate::agent) mod meter;
-mod paying;
-mod reading;
-mod results;
 mod summarising;
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
-use self::compacting::ByVendor;
-use self::meter::Meter;
-use self::results::Results;
+use self::answering::NoAnswer;
+use self::fitting::{AdmittedRequest, FittedHistory, FittingWays};
+use self::meter::{Meter, Subject};
 use super::Outcomes;
-use super::session_agent::{Reads, RequestBase, SessionAgent};
-use super::tool_call::proposal::propose;
-use super::tool_call::written_files::{self, Files};
-use super::trace::{RequestSpan, TurnTrace};
-use super::watch::Thinking;
+use super::session_agent::SessionAgent;
+use super::trace::TurnTrace;
 use crate::agent::attachments::Placed;
-use crate::agent::budget::Ceiling;
-use crate::agent::feed::running_answer::DeltaKind;
+use crate::agent::budget::Gate;
 use crate::agent::feed::{Feed, Notice, Ticket, What};
 use crate::agent::journal::Journal;
-use crate::context::{Arranged, Assembled, Manner};
+use crate::context::{Arranged, ContextSession};
 use crate::domain::{
-    Code, CompactionStrategy, Effort, EngineId, ModelRequestId, READ_MORE, RequestParts,
-    TokenUsage, Weighed,
+    Code, CompactionStrategy, Effort, EngineId, Fault, ModelRequestId, RequestParts,
+    RequestPurpose, Weighed,
 };
-use crate::history::{self, Limits, Past};
-use crate::llm::tokens::Counter;
-use crate::llm::{self, ModelEvent, Progress};
+use crate::history::Limits;
+use crate::llm;
 use crate::providers::Candidate;
-use crate::session::{
-    Answer, Compaction, ContextSize, Cut, CutKind, Failure, Gap, ModelChoice, Proposal, Reasoning,
-    Resolution, Shortened,
-};
+use crate::session::{Command, Compaction, Cut, Failure, Gap, ModelChoice, Refusal};
 use crate::store::records::Payer;
 
-/// One model request of a turn.
+/// One model request of a turn, with what the session knows.
 pub(in crate::agent) struct ModelRequest {
+    pub(in crate::agent) scope: RequestScope,
+    /// The session's working context.
+    pub(in crate::agent) entries: Vec<Arc<Weighed>>,
+    pub(in crate::agent) history: HistoryScope,
+    /// The attachments that are in the workspace.
+    pub(in crate::agent) placed: Placed,
+    /// The engine that keeps the session's files, if there may be any.
+    pub(in crate::agent) files_at: Option<EngineId>,
+    /// The number of earlier gateways that sent it and are gone.
+    pub(in crate::agent) restarts: u32,
+}
+
+/// What all stages of a model request share.
+pub(in crate::agent) struct RequestScope {
     pub(in crate::agent) feed: Arc<Feed>,
-    /// The ticket for its pieces in the feed.
+    /// The ticket for the answer's pieces in the feed.
     pub(in crate::agent) ticket: Ticket,
     pub(in crate::agent) agent: SessionAgent,
+    /// The session's model.
     pub(in crate::agent) choice: ModelChoice,
     /// The effort that the turn's message asks for.
     pub(in crate::agent) effort: Option<Effort>,
-    pub(in crate::agent) said: Vec<Arc<Weighed>>,
-    /// The arranged contexts of the session's providers, including the history; empty before they are asked.
-    pub(in crate::agent) arranged: Arranged,
-    /// The history as the current model reads it.
-    pub(in crate::agent) entries: Vec<Arc<Weighed>>,
-    /// The attachments that are in the workspace.
-    pub(in crate::agent) placed: Placed,
     /// Sends outcomes besides the answer.
     pub(in crate::agent) outcomes: Outcomes,
-    /// `seq` of the message that the turn began with.
-    pub(in crate::agent) question: Option<u64>,
-    /// The place among the entries where some are missing.
-    pub(in crate::agent) gap: Gap,
-    /// The compaction that the request before used.
-    pub(in crate::agent) compaction: Option<Compaction>,
-    /// The part of the history that the session lets the model read.
-    pub(in crate::agent) limits: history::Limits,
-    /// The compaction by the vendor.
-    pub(in crate::agent) by_vendor: ByVendor,
-    /// True if results have been shortened since the context began.
-    pub(in crate::agent) has_short_results: bool,
     /// The journal that has the whole results, up to `version`.
     pub(in crate::agent) journal: Journal,
     pub(in crate::agent) version: u64,
-    /// True if the limits were lowered in this turn, after the provider found a request too long.
-    pub(in crate::agent) is_limit_lowered: bool,
-    /// The strategies to use if the history does not fit.
-    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
     /// True if no tool has run in the session.
     pub(in crate::agent) is_unused: bool,
-    /// The engine that keeps its files, if there may be any.
-    pub(in crate::agent) files_at: Option<EngineId>,
     /// The trace, if tracing is on.
     pub(in crate::agent) trace: Option<TurnTrace>,
     /// The turn and iteration of the request.
@@ -90,299 +72,308 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) payer: Payer,
     /// Counts its usage.
     pub(in crate::agent) meter: Arc<Meter>,
-    /// The number of earlier gateways that sent it and are gone.
-    pub(in crate::agent) lost: u32,
 }
 
-/// A request to one model.
-pub(super) struct Asked {
-    pub(super) body: Assembled,
-    /// The part of the history that it holds.
-    pub(super) shown: history::Window,
-    /// The approximate tokens of the request.
-    pub(super) tokens: u64,
-    /// Their composition, before correction by the provider's reports.
-    pub(super) parts: RequestParts,
-    /// A limit on the answer that a budget sets.
-    pub(super) ceiling: Option<Ceiling>,
+/// The part of the history that a session lets its model read, and how it may be made to fit.
+pub(in crate::agent) struct HistoryScope {
+    /// `seq` of the message that the turn began with.
+    pub(in crate::agent) question: Option<u64>,
+    /// The place among the entries where some are missing.
+    pub(in crate::agent) gap: Gap,
+    /// The compaction that the request before used.
+    pub(in crate::agent) compaction: Option<Compaction>,
+    /// The limits of the session.
+    pub(in crate::agent) limits: Limits,
+    /// The limits if the model's vendor compacts.
+    pub(in crate::agent) vendor_limits: Limits,
+    /// True if the limits were lowered in this turn, after the provider found a request too long.
+    pub(in crate::agent) is_limit_lowered: bool,
+    /// True if results have been shortened since the context began.
+    pub(in crate::agent) has_short_results: bool,
+    /// The strategies to use if the history does not fit.
+    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
+}
+
+/// A model request whose context is gathered. It can be fitted to one candidate after the other.
+struct GatheredContext {
+    scope: RequestScope,
+    /// The arranged contexts of the session's providers, including the history.
+    arranged: Arranged,
+    history: HistoryScope,
+    /// The attachments that are in the workspace.
+    placed: Placed,
+    /// The number of earlier gateways that sent it and are gone.
+    restarts: u32,
+    /// The gate of the budgets that pay for it, if there are any.
+    gate: Option<Arc<Gate>>,
+}
+
+/// The failed attempts.
+struct Lost {
+    /// The error of the session's model.
+    error: llm::Error,
+    /// A cut of the history after which it may fit, if it was too long.
+    cut: Option<Cut>,
+    /// The errors of the fallbacks.
+    others: Vec<llm::Error>,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)?;
+        let mut others = self.others.iter();
+        others.try_for_each(|error| write!(f, "; in its place, {error}"))
+    }
 }
 
 impl ModelRequest {
-    fn past(&self) -> Past<'_> {
-        Past {
-            entries: &self.entries,
-            question: self.question,
-            gap: self.gap,
-            compaction: self.compaction.as_ref(),
-            compactor: self.by_vendor.resumable(),
+    /// Asks for an answer, and returns the outcome as a command.
+    #[tracing::instrument(skip_all, fields(session.id = %self.scope.agent.session, llm.provider = %self.scope.choice.provider, llm.model = %self.scope.choice.model, turn = %self.scope.request.turn))]
+    pub(in crate::agent) async fn run(self) -> Command {
+        let agent = &self.scope.agent;
+        let providers = &agent.parts.providers;
+        match providers.candidates(&agent.tenant, &self.scope.choice) {
+            Ok(candidates) => self.gather().await.ask_candidates(candidates).await,
+            Err(refusal) => self.scope.failed(unanswered(refusal)),
         }
     }
 
-    fn window(&self, past: Past<'_>, limits: Limits, counter: Counter) -> history::Window {
-        let count = |entry: &Weighed| counter.of_entry(entry);
-        let mut shown = history::window(past, limits, &self.strategies, count);
-        if !self.arranged.is_whole() {
-            // The positions in an arranged history are not those of the session.
-            shown.compacted = None;
+    /// Gathers contexts from the session's providers. If one fails, the turn goes on without its context, and
+    /// people are told.
+    async fn gather(self) -> GatheredContext {
+        let Self {
+            scope,
+            entries,
+            mut history,
+            placed,
+            files_at,
+            restarts,
+        } = self;
+        let has_files = files_at.is_some();
+        scope.agent.tools.refresh().await;
+        scope.refresh_skills(has_files).await;
+        let key = scope.agent.key();
+        let session = ContextSession::of(&key, &entries, scope.request.turn);
+        let session = session.with_files(has_files);
+        let gathered = scope.agent.context.gather(&session).await;
+        for (provider, error) in &gathered.failures {
+            tracing::warn!(context.provider = %provider, %error, "A context provider failed");
+            let text = format!("Not read for this turn: {provider}: {error}");
+            scope.announce("context_unavailable", text);
         }
-        shown
+        let arranged = gathered.arranged(&session);
+        if !arranged.is_whole() {
+            // The session's gap and compaction refer to its whole history, not to a part of it.
+            (history.gap, history.compaction) = (Gap::default(), None);
+            let is_summary = |it: &CompactionStrategy| *it == CompactionStrategy::PartialSummary;
+            history.strategies.retain(|strategy| !is_summary(strategy));
+        }
+        let gate = scope.agent.parts.budgets.gate(scope.payer.clone());
+        GatheredContext {
+            scope,
+            arranged,
+            history,
+            placed,
+            restarts,
+            gate,
+        }
     }
+}
 
-    /// Returns a cut to half of the tokens: by shorter results if that is enough, otherwise by the session's
-    /// strategies, once in a turn, otherwise with only the newest turn; `None` = nothing is left to cut
-    /// (S2.26, D2).
-    pub(super) fn cut(&self, shown: &history::Window, counter: Counter) -> Option<Cut> {
-        let half = self.by_vendor.limits(self.limits).at_most(shown.tokens / 2);
-        let past = self.past();
-        let turn = past.newest_turn();
-        let mut again = self.window(past, half, counter);
-        let has_earlier = again.due.is_some() || again.entries.len() > turn;
-        let kind = if again.left_out == shown.left_out {
-            CutKind::Shortening
-        } else if has_earlier && !self.is_limit_lowered {
-            CutKind::LowerLimit
-        } else {
-            again = self.window(past.newest(turn), half, counter);
-            CutKind::FreshContext
-        };
-        let kept = match kind {
-            CutKind::Shortening | CutKind::LowerLimit => self.entries.len(),
-            // An arranged history does not tell what to drop from the session's own.
-            CutKind::FreshContext if !self.arranged.is_whole() => return None,
-            CutKind::FreshContext => again.entries.len(),
-        };
-        (again.tokens < shown.tokens).then(|| Cut {
-            kept,
-            kind,
-            max_tokens: shown.tokens / 2,
-            before: shown.size(),
-            after: again.size(),
-        })
-    }
-
-    /// Returns the request's base, and the window on the history. The first request that shortens a result
-    /// also explains how to read the rest, which takes a little of its room.
-    fn read(
-        &self,
-        choice: &ModelChoice,
-        counter: Counter,
-    ) -> Result<(RequestBase, history::Window), history::PromptError> {
-        let mut reads = Reads {
-            input: history::last_input(&self.entries),
-            arranged: &self.arranged,
-            limits: self.by_vendor.limits(self.limits),
-            has_short_results: self.has_short_results,
-        };
-        loop {
-            let base = self.agent.request_base(choice, reads, counter)?;
-            let shown = self.window(self.past(), base.limits, counter);
-            if reads.has_short_results || !shown.has_short_results {
-                return Ok((base, shown));
-            }
-            reads.has_short_results = true;
+impl RequestScope {
+    /// Looks up the current skills; people are told about skills that cannot be read.
+    async fn refresh_skills(&self, has_files: bool) {
+        let skills = &self.agent.skills;
+        if let Some(why) = skills.refresh(self.request.turn, has_files).await {
+            tracing::warn!(why, "Skills cannot be read");
+            let text = format!("Not read for this turn: skills: {why}");
+            self.announce("context_unavailable", text);
         }
     }
 
-    /// Builds the request to that model.
-    pub(super) fn request(&self, choice: &ModelChoice, counter: Counter) -> Result<Asked, Failure> {
-        let refused = |code, text| Failure {
-            code,
+    /// Tells people something about the request.
+    fn announce(&self, code: &'static str, text: String) {
+        self.feed.announce(What::Notice(Notice {
             text,
-            is_retryable: false,
-            spent: Vec::new(),
-        };
-        let prepared = self.read(choice, counter);
-        let (base, shown) =
-            prepared.map_err(|error| refused(Code::InvalidArguments, error.to_string()))?;
-        let of_what = (shown.read(), self.question);
-        let compacting = self.by_vendor.compacting(self.limits, (&base, &shown));
-        let parts = self.agent.parts(&base, of_what, counter);
-        let RequestBase {
-            system,
-            tools,
-            deferral,
-            tokens,
-            window,
-            ..
-        } = base;
-        let needed = tokens + shown.tokens;
-        tracing::debug!(tokens = needed, "Estimated tokens being sent: {needed}");
-        // An assumed window refuses nothing: the provider decides.
-        if let Some(window) = window.filter(|window| needed > *window) {
-            // The newest message alone, or the tools alone, are too large, so no cut can help.
-            let text = format!(
-                "the request needs about {needed} tokens ({tokens} of them for the system prompt, \
-                 the tools and what stands beside the history), and the model `{}` reads {window}; shorten the message, switch \
-                 servers off, or choose a model with a larger window",
-                choice.model
-            );
-            return Err(refused(Code::ContextOverflow, text));
+            code: code.into(),
+            turn: self.request.turn,
+            retry: None,
+        }));
+    }
+
+    /// Warns people that a budget is about to run out.
+    fn warn(&self, text: String) {
+        let turn = self.request.turn;
+        self.feed
+            .announce(What::Notice(Notice::of_budget(text, turn)));
+    }
+
+    fn failed(&self, failure: Failure) -> Command {
+        let spent = self.meter.spent();
+        Command::ModelFailed {
+            request: self.request,
+            failure: Failure { spent, ..failure },
         }
-        let longest = self.agent.longest_answer(choice);
-        let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
-        let manner = Manner {
-            model: choice.model.clone(),
-            tools,
-            deferral,
-            temperature: self.agent.parts.temperature,
-            effort: self.effort.or(self.agent.effort(choice)),
-            max_tokens: self.agent.parts.max_tokens.map(at_most),
-            max_output: longest,
-            compacting,
-        };
-        let turn = self.past().newest_turn();
-        Ok(Asked {
-            body: Assembled::new(&system, (&shown.entries, turn), manner),
-            shown,
-            tokens: needed,
-            parts,
-            ceiling: None,
+    }
+
+    /// Ends a request that nobody answered: shortens the history and tries again, or fails the turn.
+    fn lost(&self, mut lost: Lost) -> Command {
+        if let Some(cut) = lost.cut.take() {
+            log_overflow(&lost.error, &cut);
+            return Command::Overflowed {
+                request: self.request,
+                cut,
+                spent: self.meter.spent(),
+            };
+        }
+        let error = &lost.error;
+        tracing::warn!(?error, others = ?lost.others, "The model request ended for good");
+        self.failed(Failure {
+            code: error.code(),
+            text: lost.to_string(),
+            is_retryable: matches!(error.fault(), Fault::Transient | Fault::External),
+            spent: Vec::new(),
         })
     }
 
-    pub(super) fn span(&self, candidate: &Candidate, request: &Assembled) -> Option<RequestSpan> {
-        let trace = self.trace.clone()?;
-        let asked = (&candidate.choice, self.request.iteration);
-        Some(RequestSpan::begin(
-            trace,
-            candidate.provider.kind(),
-            asked,
-            request,
-        ))
+    /// Announces the fallback that answers, and the reason; the text of the attempt before is void.
+    fn tell_fallback(&self, candidate: &Candidate, lost: &Lost) {
+        let by = candidate.instead(lost.error.to_string());
+        let text = format!(
+            "Answered by {} because {}",
+            candidate.shown(&self.choice),
+            by.reason
+        );
+        tracing::warn!(
+            fallback.provider = %by.provider,
+            fallback.model = %by.model,
+            reason = by.reason,
+            "Another model is asked in the place of `{}/{}`",
+            self.choice.provider,
+            self.choice.model
+        );
+        let attempts = self.agent.parts.retry.max_retries.saturating_add(1);
+        self.feed.restart_answer(self.ticket);
+        self.feed.announce(What::Notice(Notice {
+            text,
+            code: "model_fallback".into(),
+            turn: self.request.turn,
+            retry: Some((1, attempts, Duration::ZERO, lost.error.code())),
+        }));
     }
+}
 
-    pub(super) fn show(&self, progress: Progress) {
-        match progress {
-            Progress::Event(ModelEvent::Text(piece)) => {
-                self.feed.say(self.ticket, DeltaKind::Text, piece);
+impl GatheredContext {
+    /// Asks the session's model first, then its fallbacks one after the other.
+    async fn ask_candidates(mut self, candidates: Vec<Candidate>) -> Command {
+        let request = self.scope.request;
+        let mut ways = FittingWays::new(self.history.strategies.clone());
+        let mut restarts = self.restarts;
+        let mut first: Option<Lost> = None;
+        let mut candidates = VecDeque::from(candidates);
+        while let Some(candidate) = candidates.pop_front() {
+            let mut fitted = self.fit(&candidate, &mut ways).await;
+            let scope = &fitted.context.scope;
+            let assembled = match fitted.assemble().await {
+                Ok(assembled) => assembled,
+                Err(failure) if first.is_none() => return scope.failed(failure),
+                // The window of this fallback is too small.
+                Err(_) => continue,
+            };
+            let admitted = match fitted.admit(assembled).await {
+                Ok(admitted) => admitted,
+                Err(failure) => return scope.failed(failure),
+            };
+            let subject = of_turn(&candidate.choice, &admitted.request.parts);
+            scope.meter.asks(subject, admitted.request.tokens);
+            match &first {
+                Some(lost) => scope.tell_fallback(&candidate, lost),
+                None => scope
+                    .meter
+                    .lose(std::mem::take(&mut restarts), &scope.agent),
             }
-            Progress::Event(ModelEvent::Reasoning(piece)) => {
-                self.feed.say(self.ticket, DeltaKind::Reasoning, piece);
-            }
-            Progress::Event(ModelEvent::LeftOut(what)) => {
-                tracing::warn!("{what}");
-                self.feed.announce(What::Notice(Notice {
-                    text: what,
-                    code: "parameter_left_out".into(),
-                    turn: self.request.turn,
-                    retry: None,
-                }));
-            }
-            Progress::Begins | Progress::Event(_) => {}
-            Progress::Retry {
-                attempt,
-                max_attempts,
-                delay,
-                code,
-                reason,
-                ..
-            } => {
-                self.feed.restart_answer(self.ticket);
-                self.feed.announce(What::Notice(Notice {
-                    text: reason,
-                    code: "model_retry".into(),
-                    turn: self.request.turn,
-                    retry: Some((attempt, max_attempts, delay, code)),
-                }));
-            }
-        }
-    }
-
-    /// Answers a call of `read_more`.
-    async fn read_more(&self, provider_id: String, args: &serde_json::Value) -> Proposal {
-        let results = Results {
-            past: self.past(),
-            journal: &self.journal,
-            version: self.version,
-        };
-        Proposal {
-            provider_id,
-            name: READ_MORE.to_owned(),
-            args: args.clone(),
-            is_indirect: false,
-            resolution: results.read(args).await,
-        }
-    }
-
-    pub(super) async fn answer(
-        &self,
-        answer: llm::Answer,
-        choice: &ModelChoice,
-        (shown, thinking, counter): (&history::Window, &Thinking, Counter),
-    ) -> Answer {
-        if answer.dropped_calls > 0 {
-            tracing::warn!(
-                dropped = answer.dropped_calls,
-                finish = ?answer.finish,
-                "Calls of an answer mean nothing and were dropped"
-            );
-        }
-        let usage = answer.usage.unwrap_or_else(|| {
-            // Few providers report no usage, so rebuild the request for these instead of keeping it for all.
-            let request = self.request(choice, counter).map(|asked| asked.body);
-            request.map_or_else(
-                |_| TokenUsage::default(),
-                |request| llm::tokens::estimated_usage(&request, &answer),
-            )
-        });
-        let calls = self.propose(&answer).await;
-        let model = self.agent.describe(choice);
-        let by_vendor = answer.compacted.as_ref();
-        let by_vendor = by_vendor.map(|it| Box::new(compacting::told(it, choice, &model)));
-        Answer {
-            calls,
-            dropped_calls: answer.dropped_calls as u64,
-            shortened: (shown.shortened > 0).then(|| {
-                let messages = shown.entries.len() as u64;
-                let size = |tokens| ContextSize { messages, tokens };
-                Shortened {
-                    results: shown.shortened as u64,
-                    before: size(shown.whole_tokens),
-                    after: size(shown.tokens),
+            let failed = match fitted.ask(&admitted).await {
+                Ok(mut answer) => {
+                    answer.answered_by =
+                        first.map(|lost| Box::new(candidate.instead(lost.error.to_string())));
+                    return Command::Answered { request, answer };
                 }
-            }),
-            compacted: shown.compacted.clone(),
-            text: answer.text,
-            reasoning: Reasoning::of(answer.reasoning, thinking.took_ms()),
-            native: answer.native,
-            usage,
-            cost: compacting::price(&model, usage, by_vendor.as_deref()),
-            compacted_by_vendor: by_vendor,
-            request: None,
-            first_token_ms: None,
-            finish: answer.finish.map_or("stop", llm::Finish::as_str).to_owned(),
-            stop_detail: answer.stop_detail,
-            answered_by: None,
-            spent: self.meter.spent(),
+                Err(NoAnswer::Stopped(failure)) => {
+                    return Command::ModelFailed { request, failure };
+                }
+                Err(NoAnswer::Failed(failed)) => failed,
+            };
+            scope.meter.fail(&failed.so_far, &scope.agent);
+            if fitted.forgets_block(&admitted.request, &failed.error) {
+                candidates.push_front(candidate.clone());
+                continue;
+            }
+            // Further fallbacks are asked after any error, unless a call was complete, which might then run
+            // twice.
+            let helps = first.is_some() || failed.error.may_be_elsewhere();
+            let may_go_on = helps && !failed.so_far.has_whole_call;
+            match &mut first {
+                Some(lost) => lost.others.push(failed.error),
+                None => first = Some(fitted.lose(failed.error, &admitted)),
+            }
+            if !may_go_on {
+                break;
+            }
+        }
+        match first {
+            Some(lost) => self.scope.lost(lost),
+            None => self.scope.failed(unanswered(nobody(&self.scope.choice))),
         }
     }
+}
 
-    /// Resolves the calls of an answer, with the known state of the files that they would write.
-    async fn propose(&self, answer: &llm::Answer) -> Vec<Proposal> {
-        let tools = &self.agent.tools;
-        let mut calls = Vec::with_capacity(answer.calls.len());
-        for asked in &answer.calls {
-            let provider_id = asked.provider_id.clone();
-            calls.push(match &asked.args {
-                Ok(args) if asked.name == READ_MORE => self.read_more(provider_id, args).await,
-                Ok(args) if self.agent.skills.answers(&asked.name) => {
-                    self.read_skill(provider_id, &asked.name, args).await
-                }
-                Ok(args) => propose(tools, provider_id, &asked.name, args),
-                Err(invalid) => {
-                    let name = &asked.name;
-                    tracing::warn!(tool.name = %name, %invalid, "Failed to parse arguments for tool {name}: {invalid}");
-                    Proposal {
-                        provider_id,
-                        name: name.clone(),
-                        args: serde_json::Value::String(invalid.raw().to_owned()),
-                        is_indirect: false,
-                        resolution: Resolution::Invalid(invalid.to_string()),
-                    }
-                }
-            });
+impl FittedHistory<'_> {
+    /// Keeps the error of the session's model, with a cut if the request was too long.
+    fn lose(&self, error: llm::Error, admitted: &AdmittedRequest) -> Lost {
+        let is_too_long = matches!(error, llm::Error::Overflow { .. });
+        Lost {
+            cut: is_too_long
+                .then(|| self.cut(&admitted.request.shown))
+                .flatten(),
+            error,
+            others: Vec::new(),
         }
-        written_files::look(&mut calls, || Files::of(tools, self.is_unused)).await;
-        calls
     }
+}
+
+/// Logs that a request that was too long for the provider is repeated with less.
+fn log_overflow(error: &llm::Error, cut: &Cut) {
+    tracing::warn!(
+        ?error,
+        strategy = cut.kind.strategy(),
+        before.messages = cut.before.messages,
+        before.tokens = cut.before.tokens,
+        after.messages = cut.after.messages,
+        after.tokens = cut.after.tokens,
+        "The request did not fit; less of the past is shown"
+    );
+}
+
+fn of_turn<'a>(choice: &'a ModelChoice, parts: &'a RequestParts) -> Subject<'a> {
+    Subject {
+        choice,
+        parts,
+        purpose: RequestPurpose::Turn,
+    }
+}
+
+/// Makes the failure if nobody can be asked. It is retryable, because a key may be added or another model
+/// chosen.
+fn unanswered(refusal: Refusal) -> Failure {
+    Failure {
+        code: refusal.code,
+        text: refusal.message,
+        is_retryable: true,
+        spent: Vec::new(),
+    }
+}
+
+fn nobody(choice: &ModelChoice) -> Refusal {
+    let text = format!("provider `{}` cannot be asked", choice.provider);
+    Refusal::new(Code::ProviderUnavailable, text)
 }
