@@ -1,11 +1,12 @@
-//! Counts this gateway's decisions in the metrics, and logs what operators should look at. No behavior
-//! depends on it.
+//! Counts this gateway's own commits in the metrics, logs what operators should look at, and adds the spans of
+//! what a commit ends to traces. No behavior depends on it.
 
 use std::time::Duration;
 
 use super::replica::Replica;
+use crate::agent::effects::trace::{TurnEnd, TurnTrace};
 use crate::domain::{CallId, Iteration, Timestamp, TurnId};
-use crate::session::{Call, Commit, Decider, Event, Outcome, Verdict};
+use crate::session::{Call, Commit, Decider, Event, Outcome, Turn, Verdict};
 use crate::telemetry::instruments;
 
 /// Counts an own commit, before it is applied to the state.
@@ -162,4 +163,116 @@ fn count_decision(
         let time = Duration::from_millis(at.since_ms(call.since));
         instruments().approval_took(verdict, time);
     }
+}
+
+/// Adds the spans that an own commit ends, before it is applied to the state. Only the gateway that appended
+/// the commit does so, which makes each span once.
+pub(super) fn tell(replica: &Replica, commit: &Commit) {
+    // Whatever begins with this commit ends with a later one.
+    let turn = replica.state.control.turn.as_ref();
+    let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
+    let Some((turn, trace)) = traced else { return };
+    let end = |how: &TurnEnd<'_>| trace_end(replica, (&trace, turn), how, commit.at);
+    for event in &commit.events {
+        match event {
+            Event::Decided { call, .. } | Event::Ended { call, .. } => {
+                if let Some(call) = find(turn, commit, call) {
+                    of_call(&trace, call, event, commit.at);
+                }
+            }
+            Event::Answered { finish, .. } => end(&TurnEnd::Answered(finish)),
+            Event::TurnFailed { code, .. } => end(&TurnEnd::Failed(*code)),
+            Event::Cancelled { .. } => end(&TurnEnd::Cancelled),
+            Event::Created { .. }
+            | Event::OwnerChanged { .. }
+            | Event::Queued { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
+            | Event::Spent { .. }
+            | Event::StopRequested { .. }
+            | Event::CallStopRequested { .. }
+            | Event::TaskCreated { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
+            | Event::TitlingMoved { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. }
+            | Event::UserMessage { .. }
+            | Event::Thinking { .. }
+            | Event::Said { .. }
+            | Event::ViewCalled { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::Started { .. }
+            | Event::Settled { .. }
+            | Event::Withdrawn { .. }
+            | Event::TitleSet { .. }
+            | Event::ModelChosen { .. }
+            | Event::WindowChosen { .. }
+            | Event::ContextReset
+            | Event::ContextCut { .. }
+            | Event::ContextCompacted(_)
+            | Event::CompactedByVendor(_)
+            | Event::CompactionChosen { .. }
+            | Event::RuleGiven { .. }
+            | Event::RuleTakenBack { .. }
+            | Event::HostRefused(_)
+            | Event::AttachmentPlaced { .. }
+            | Event::ResultsShortened { .. }
+            | Event::WorkspaceCopied { .. }
+            | Event::Forked { .. } => {}
+        }
+    }
+}
+
+fn of_call(trace: &TurnTrace, call: &Call, event: &Event, at: Timestamp) {
+    if let Event::Decided { verdict, by, .. } = event {
+        decided(trace, call, (*verdict, by), at);
+    } else if let Event::Ended { outcome, .. } = event {
+        trace.call_ended(call, outcome, at);
+    }
+}
+
+fn trace_end(
+    replica: &Replica,
+    (trace, turn): (&TurnTrace, &Turn),
+    how: &TurnEnd<'_>,
+    at: Timestamp,
+) {
+    let choice = replica
+        .state
+        .control
+        .asked()
+        .unwrap_or(&replica.genesis.model);
+    let asked = (replica.provider_kind(), choice, turn.iteration);
+    trace.ended(how, asked, at);
+}
+
+/// Ends the span of a wait. A rule decides at once, so only its rejections are traced.
+fn decided(trace: &TurnTrace, call: &Call, (verdict, by): (Verdict, &Decider), at: Timestamp) {
+    let is_person = matches!(by, Decider::Person(_));
+    let verdict = match verdict {
+        Verdict::Approved if is_person => "approved",
+        Verdict::Rejected => "rejected",
+        // The call continues to wait, from the time at which the model asked for it.
+        Verdict::Approved | Verdict::TakenBack => return,
+    };
+    trace.waited(call, verdict, Some(by), at);
+}
+
+/// Finds a call of the turn, or one that the same commit adds.
+fn find<'a>(turn: &'a Turn, commit: &'a Commit, id: &CallId) -> Option<&'a Call> {
+    let brought = commit.events.iter().filter_map(|event| {
+        if let Event::Queued { calls } = event {
+            Some(calls)
+        } else {
+            None
+        }
+    });
+    let mut brought = brought.flatten().map(|call| &**call);
+    turn.call(id)
+        .or_else(|| brought.find(|call| call.id == *id))
 }
