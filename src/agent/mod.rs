@@ -29,8 +29,9 @@ pub use budget::{
     BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, Unanswered,
 };
 pub use checkpoints::{PlannedChange, UndoPlan, Undone};
-pub use effects::context_sources::ContextSources;
-pub use effects::session_agent::{AgentFactory, AgentParts, Reviewer, SessionAgent};
+pub use effects::session_agent::{
+    AgentFactory, AgentParts, ContextSources, Reviewer, SessionAgent,
+};
 pub use effects::tool_call::SessionTools;
 pub use feed::list_update::ListUpdate;
 pub use feed::running_answer::{Delta, DeltaKind, RunningAnswer, tail};

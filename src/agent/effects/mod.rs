@@ -1,10 +1,7 @@
 //! Reconciles the effects that run for a session with those that have to run.
 
 mod aside;
-pub(super) mod context_sources;
-mod created_tasks;
 mod dry_runs;
-mod elicitations;
 pub(super) mod model_request;
 mod running_call;
 pub(super) mod session_agent;
@@ -27,12 +24,10 @@ use self::aside::Asker;
 use self::aside::review::ReviewRequest;
 use self::aside::sampling::Samples;
 use self::aside::title::TitleRequest;
-use self::created_tasks::CreatedTasks;
 use self::dry_runs::DryRuns;
-use self::elicitations::Elicitations;
 use self::model_request::meter::Meter;
 use self::model_request::{HistoryScope, ModelRequest, RequestScope};
-use self::running_call::Stopper;
+use self::running_call::{CreatedTasks, Elicitations, Stopper};
 use self::session_agent::SessionAgent;
 use super::feed::Feed;
 use super::journal::Journal;

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::context_sources::ContextSources;
 use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
+use super::tool_call::workspace::instructions::WorkspaceInstructions;
+use super::tool_call::workspace::undone::UndoneChanges;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
-use crate::context::{Arranged, Assembler, PromptWeights, SystemText};
+use crate::context::{
+    Arranged, Assembler, ContextBuilder, ContextProvider, HistoryProvider, PromptWeights,
+    SystemPromptProvider, SystemText,
+};
 use crate::domain::{
     CompactionStrategy, Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId,
     TokenUsage, Tool, UserId,
@@ -382,5 +386,44 @@ impl SessionAgent {
         let offer = self.parts.providers.find(&self.tenant, &choice.provider)?;
         let said = offer.said().max_outputs.get(&choice.model)?;
         u32::try_from(*said).ok()
+    }
+}
+
+/// The sources of context for an installation's sessions, besides each session's own history.
+#[derive(Clone, Default)]
+pub struct ContextSources {
+    pub system_prompt: SystemPromptProvider,
+    /// The most bytes read of each instruction file in a workspace; `None` = instruction files are not read.
+    pub workspace_instructions: Option<u64>,
+    /// Providers whose context is shown before the history, because it seldom changes.
+    pub before: Vec<Arc<dyn ContextProvider>>,
+    /// Providers whose context is shown right before the newest question, because it changes from turn to
+    /// turn.
+    pub after: Vec<Arc<dyn ContextProvider>>,
+}
+
+impl ContextSources {
+    /// Makes the assembler of the session with these tools and skills.
+    pub(super) fn of_session(
+        &self,
+        tools: &Arc<SessionTools>,
+        skills: &Arc<SessionSkills>,
+    ) -> Assembler {
+        let skills: Arc<dyn ContextProvider> = Arc::<SessionSkills>::clone(skills);
+        let instructions = self.workspace_instructions.map(|most| {
+            let instructions = WorkspaceInstructions::new(Arc::clone(tools), most);
+            Arc::new(instructions) as Arc<dyn ContextProvider>
+        });
+        let history: Arc<dyn ContextProvider> = Arc::new(HistoryProvider::whole());
+        let undone: Arc<dyn ContextProvider> = Arc::new(UndoneChanges::new(Arc::clone(tools)));
+        ContextBuilder::default()
+            .with_system_prompt(self.system_prompt.clone())
+            .with_context_providers(self.before.iter().cloned())
+            .with_context_providers([skills])
+            .with_context_providers(instructions)
+            .with_context_providers([history])
+            .with_context_providers([undone])
+            .with_context_providers(self.after.iter().cloned())
+            .build()
     }
 }

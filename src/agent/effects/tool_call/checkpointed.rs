@@ -3,7 +3,7 @@
 
 use super::SessionTools;
 use super::dry_run::taking;
-use super::shown::hosts;
+use super::hosts;
 use super::tasks::CallStop;
 use super::workspace::Workspace;
 use crate::agent::journal::fence::Fence;

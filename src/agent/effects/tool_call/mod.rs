@@ -1,16 +1,15 @@
 //! Runs approved calls: combines the tools offered to the session's tenant with the session's own connections
 //! to their servers.
 
-mod authorizing;
-mod broken;
 pub(super) mod checkpointed;
 pub(in crate::agent) mod connections;
+pub(in crate::agent) mod digest;
 pub(super) mod dry_run;
+pub(in crate::agent) mod hosts;
 pub(in crate::agent) mod outcome;
-mod pages;
 pub(in crate::agent) mod proposal;
-pub(in crate::agent) mod shown;
 pub(in crate::agent) mod tasks;
+mod waiting;
 pub(in crate::agent) mod workspace;
 pub(in crate::agent) mod written_files;
 
@@ -21,8 +20,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
+use self::digest::Shown;
 use self::outcome::{failed, fenced, gone_tool, kept};
-use self::shown::{Shown, hosts};
 use self::tasks::CallStop;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
@@ -274,7 +273,7 @@ impl SessionTools {
                 Ok(ready) => ready,
                 Err(outcome) => {
                     let with = (cancel, &mut on_news);
-                    if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
+                    if waiting::connects(self, (call, &outcome), &mut waits, with).await {
                         continue;
                     }
                     return *outcome;
@@ -302,12 +301,12 @@ impl SessionTools {
                 continue;
             }
             let with = (cancel, &mut on_news);
-            let Err(error) = pages::visited(&opened, error, &mut waits, with).await else {
+            let Err(error) = waiting::visited(&opened, error, &mut waits, with).await else {
                 continue;
             };
             let outcome = self.broken(error, (call, &server), &opened).await;
             let with = (cancel, &mut on_news);
-            if authorizing::connects(self, (call, &outcome), &mut waits, with).await {
+            if waiting::connects(self, (call, &outcome), &mut waits, with).await {
                 continue;
             }
             return outcome;

@@ -2,7 +2,6 @@
 //! nothing but the result.
 
 mod comparing;
-mod kept;
 pub(super) mod taking;
 
 use std::sync::{Arc, OnceLock};
@@ -12,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::comparing::{Change, Contents, Look};
-use self::kept::{Whole, keep};
+use self::taking::{Whole, keep};
 use super::workspace::Workspace;
 use super::{SessionTools, called, tasks};
 use crate::domain::{CallId, Digest, NoCopy, ToolRef};

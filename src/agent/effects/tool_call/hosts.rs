@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::SessionTools;
 use crate::agent::effects::Outcomes;
-use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::Timestamp;
 use crate::servers::{BUNDLED, ServerEntry, Source};
 use crate::session::{Call, Command, Outcome, Output, ToolFacts};
@@ -12,10 +12,7 @@ use crate::session::{Call, Command, Outcome, Output, ToolFacts};
 const MAX_NAMED: usize = 8;
 
 /// Returns the allowed hosts to show with a new call of that server, without those of the settings.
-pub(in crate::agent::effects::tool_call) fn now(
-    tools: &SessionTools,
-    server: &ServerEntry,
-) -> Vec<String> {
+pub(super) fn now(tools: &SessionTools, server: &ServerEntry) -> Vec<String> {
     if server.source != Source::Bundled {
         return Vec::new();
     }
@@ -26,10 +23,7 @@ pub(in crate::agent::effects::tool_call) fn now(
 
 /// Returns the allowed hosts that a call was shown with, without those of the settings now. The call reaches
 /// no others, whatever the session was allowed since, so its digest covers these.
-pub(in crate::agent::effects::tool_call) fn shown(
-    tools: &SessionTools,
-    facts: Option<&ToolFacts>,
-) -> Vec<String> {
+pub(super) fn shown(tools: &SessionTools, facts: Option<&ToolFacts>) -> Vec<String> {
     let own = facts.filter(|facts| facts.tool.server == BUNDLED);
     let hosts = own.map_or(&[][..], |facts| &facts.runs_in.hosts);
     let of_settings = tools.place.network.hosts();
@@ -48,7 +42,7 @@ pub(in crate::agent::effects) fn report(tools: &SessionTools, outcomes: &Outcome
 
 /// Adds the hosts that were refused while a command ran to its result: programs tend to say only that a proxy
 /// refused.
-pub(in crate::agent::effects::tool_call) fn tell_refused(
+pub(super) fn tell_refused(
     tools: &SessionTools,
     call: &Call,
     since: Timestamp,

@@ -1,8 +1,6 @@
 //! Makes sure that what a person is shown of a call is what runs: computes its digest, with the content of
 //! the image that it would run in.
 
-pub(in crate::agent) mod hosts;
-
 use std::time::Duration;
 
 use serde_json::Value;

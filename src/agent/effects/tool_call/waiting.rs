@@ -1,14 +1,16 @@
-//! Pauses a call whose server requires its person to connect. Nothing of the call has run yet.
+//! Pauses a call whose server requires its person to connect, or to open pages first. Nothing of the call has
+//! run yet.
 
 use tokio_util::sync::CancellationToken;
 
 use super::{SessionTools, called};
 use crate::domain::Code;
-use crate::mcp::{CallNews, ToolProgress};
+use crate::mcp::{CallNews, Error, ToolProgress};
+use crate::servers::Opened;
 use crate::session::{Call, Outcome};
 
 /// The most waits of one call: a person may have to grant more than they did at first.
-pub(super) const MOST_WAITS: usize = 3;
+const MOST_WAITS: usize = 3;
 
 /// Waits for the session's owner to connect, if the server requires it. Returns true if the call is to be
 /// tried again. Nobody else can connect for the owner.
@@ -41,5 +43,29 @@ pub(super) async fn connects(
     tokio::select! {
         connects = tools.servers.person_connects(server, &person) => connects,
         () = cancel.cancelled() => false,
+    }
+}
+
+/// Waits until the person has visited the pages that this error asks for, so that the call can be tried
+/// again. Otherwise returns the error.
+pub(super) async fn visited(
+    opened: &Opened,
+    error: Error,
+    waits: &mut usize,
+    (cancel, on_news): (&CancellationToken, &mut impl FnMut(CallNews)),
+) -> Result<(), Error> {
+    let Error::AddressRequired { addresses } = &error else {
+        return Err(error);
+    };
+    if *waits >= MOST_WAITS {
+        return Err(error);
+    }
+    *waits += 1;
+    if opened.visit(addresses.clone(), cancel, on_news).await {
+        Ok(())
+    } else if cancel.is_cancelled() {
+        Err(Error::Cancelled { is_confirmed: true })
+    } else {
+        Err(error)
     }
 }
