@@ -8,9 +8,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::ceiling::Ceiling;
 use super::gauge::Gauge;
-use super::words::{exhausted, held, unpriced, warning};
+use super::words::{covers, exhausted, held, limited, unpriced, warning};
 use super::{Budgets, RENEW, Return};
 use crate::domain::{BudgetStanding, Code, Grant, MicroUsd, Need};
 use crate::llm::ModelEvent;
@@ -254,4 +253,25 @@ fn away(error: &crate::store::Error) -> Stopped {
         Code::StoreUnavailable,
         "budgets cannot be read, because the database does not answer",
     )
+}
+
+/// The longest answer that a budget covers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::agent) struct Ceiling {
+    /// The length in tokens, including hidden reasoning.
+    pub(in crate::agent) tokens: u32,
+    /// The budget before the request.
+    pub(super) standing: BudgetStanding,
+}
+
+impl Ceiling {
+    /// The notice for people when the request is sent.
+    pub(in crate::agent) fn words(&self) -> String {
+        covers(&self.standing, self.tokens)
+    }
+
+    /// The refusal that explains why the answer ended there.
+    pub(in crate::agent) fn refusal(&self) -> Refusal {
+        limited(&self.standing, self.tokens)
+    }
 }

@@ -2,7 +2,6 @@
 //! returns the rest when it ends. Does nothing if no budget is set.
 
 mod access;
-mod ceiling;
 mod gate;
 mod gauge;
 mod paced;
@@ -17,8 +16,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 pub use access::{BudgetChange, BudgetError, BudgetView, BudgetWhose};
-pub(in crate::agent) use ceiling::Ceiling;
-pub(in crate::agent) use gate::{Gate, Warn};
+pub(in crate::agent) use gate::{Ceiling, Gate, Warn};
 pub(in crate::agent) use paced::Paced;
 pub use probing::{Probe, Unanswered};
 

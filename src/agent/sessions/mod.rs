@@ -146,10 +146,10 @@ impl Sessions {
         if registry.cluster.is_shared() {
             registry
                 .tasks
-                .spawn(peers::loops::listen(Arc::downgrade(&registry)));
+                .spawn(peers::listen(Arc::downgrade(&registry)));
             registry
                 .tasks
-                .spawn(peers::loops::pass_news(Arc::downgrade(&registry)));
+                .spawn(peers::pass_news(Arc::downgrade(&registry)));
         }
         let sessions = Self(registry);
         let deleting = removal::delete_given_up(Arc::clone(&sessions.0));
@@ -326,9 +326,7 @@ impl Sessions {
         let claimed = self.0.scan().await?;
         self.0.mend_list().await;
         if self.0.cluster.is_shared() {
-            self.0
-                .tasks
-                .spawn(peers::loops::beat(Arc::downgrade(&self.0)));
+            self.0.tasks.spawn(peers::beat(Arc::downgrade(&self.0)));
         }
         Ok(claimed)
     }

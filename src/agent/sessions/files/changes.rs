@@ -1,7 +1,6 @@
 //! Shows the changes of a session's workspace and who made them, to the owner; and undoes them.
 
-use super::SessionFiles;
-use super::refusing::refused;
+use super::{SessionFiles, refused};
 use crate::agent::Sessions;
 use crate::agent::checkpoints::{CheckpointError, UndoError, UndoPlan, Undone};
 use crate::agent::mailbox::store_away;

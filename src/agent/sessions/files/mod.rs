@@ -2,15 +2,15 @@
 //! the sandbox: only inside it can no link lead outside.
 
 pub(in crate::agent) mod changes;
-mod refusing;
 
 use std::time::Duration;
 
-use self::refusing::refused;
 use super::{Sessions, may_act};
 use crate::agent::mailbox::{Message, WorkspaceDoor};
 use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
-use crate::mcp::{FileAccess, FileError, FilePart, FolderPage, UploadPart, UploadedFile};
+use crate::mcp::{
+    FileAccess, FileError, FilePart, FileRefusal, FolderPage, UploadPart, UploadedFile,
+};
 use crate::session::{Command, Refusal};
 
 /// The time limit of one request to the server in the sandbox.
@@ -178,4 +178,33 @@ impl SessionFiles {
 
 fn missing(path: &str) -> Refusal {
     Refusal::of_field(Code::NotFound, "path", format!("`{path}` does not exist"))
+}
+
+fn refused(error: FileError) -> Refusal {
+    match error {
+        FileError::Refused { kind, text } => {
+            let code = match kind {
+                FileRefusal::Missing => Code::NotFound,
+                FileRefusal::NotFile
+                | FileRefusal::NotFolder
+                | FileRefusal::Invalid
+                | FileRefusal::Forbidden => Code::InvalidArguments,
+                FileRefusal::Exists => Code::FileExists,
+                FileRefusal::Changed => Code::ChangedSinceShown,
+                FileRefusal::Full => Code::TooLarge,
+                FileRefusal::Busy => Code::TooManyRequests,
+                FileRefusal::Failed => Code::SandboxUnavailable,
+            };
+            Refusal::of_field(code, "path", text)
+        }
+        FileError::Outdated => {
+            let text = format!("{error}; have the operator pull the image of this version");
+            Refusal::new(Code::SandboxUnavailable, text)
+        }
+        FileError::Server(error) => {
+            tracing::warn!(?error, "The files of a session cannot be reached");
+            let text = format!("the sandbox of this session did not answer: {error}; try again");
+            Refusal::new(Code::SandboxUnavailable, text)
+        }
+    }
 }

@@ -1,15 +1,13 @@
 //! Holds the slots behind [`super::Sessions`]: the sessions in memory, and their tasks.
 
-pub(super) mod slot;
-
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::slot::Slot;
 use super::SessionsSettings;
 use super::begun_turns::BegunTurns;
 use super::refusal::{not_found, refuse_all, unreadable};
@@ -30,6 +28,7 @@ use crate::domain::{
 };
 use crate::jobs::Pool;
 use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
+use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
 /// The capacity of a session's mailbox.
@@ -343,5 +342,71 @@ impl SessionRegistry {
     /// Removes a deleted session's slot; its task ends because nobody can reach it.
     pub(super) fn forget(&self, key: &SessionKey) -> Option<Arc<Feed>> {
         self.slots().remove(key).map(|slot| slot.feed)
+    }
+}
+
+/// The time for which a new session waits for its first watcher or command.
+const RESERVED_FOR: Duration = Duration::from_mins(1);
+
+/// A session that is in memory or watched.
+pub(super) struct Slot {
+    pub(super) feed: Arc<Feed>,
+    pub(super) genesis: Genesis,
+    /// True if its first command may create the session.
+    pub(super) is_new: bool,
+    /// True if it certainly has no journal yet, so that none is looked for.
+    is_blank: bool,
+    pub(super) mailbox: Option<mpsc::Sender<Message>>,
+    /// The version with which its task left memory: watchers have been shown everything up to it.
+    pub(super) rested_at: Option<u64>,
+    /// Unsubscribes when the slot is dropped.
+    _following: Following,
+    /// The time since which it is reserved for a caller who has not joined yet.
+    reserved: Instant,
+    /// The user who joined: the owner, since nobody else is admitted.
+    joined: Option<UserId>,
+}
+
+/// A subscription to the session's messages, for as long as it lives.
+struct Following {
+    bus: Arc<dyn ClusterBus>,
+    key: SessionKey,
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.bus.unfollow(&self.key);
+    }
+}
+
+impl Slot {
+    fn new(cluster: &Cluster, key: &SessionKey, genesis: Genesis, is_new: bool) -> Self {
+        Self {
+            feed: Arc::new(Feed::new(cluster.feed_of(key))),
+            genesis,
+            is_new,
+            is_blank: false,
+            mailbox: None,
+            rested_at: None,
+            _following: Following {
+                bus: Arc::clone(&cluster.bus),
+                key: key.clone(),
+            },
+            reserved: Instant::now(),
+            joined: None,
+        }
+    }
+
+    /// Returns true if its task runs and takes commands.
+    pub(super) fn is_live(&self) -> bool {
+        self.mailbox
+            .as_ref()
+            .is_some_and(|mailbox| !mailbox.is_closed())
+    }
+
+    /// Returns true if nobody needs it.
+    pub(super) fn is_forgotten(&self) -> bool {
+        let is_awaited = self.is_new && self.reserved.elapsed() < RESERVED_FOR;
+        !(self.is_live() || self.feed.is_watched() || is_awaited)
     }
 }
