@@ -8,17 +8,12 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::SessionKey;
-use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse, Site};
+use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse};
 
 /// The interval at which the entry of a session in use is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
-
-/// Tells where a session's tools run now.
-pub(in crate::agent) trait HasSite: Send + Sync {
-    /// The engine that keeps the files, and the running container.
-    fn site(&self) -> Site;
-}
 
 /// The sessions in this gateway's memory.
 pub(in crate::agent) struct Presence {
@@ -37,7 +32,7 @@ struct Known {
 }
 
 struct SessionInUse {
-    tools: Arc<dyn HasSite>,
+    tools: Arc<SessionTools>,
     is_owner: bool,
     /// The last published value.
     told: Option<SessionUse>,
@@ -64,10 +59,10 @@ impl Presence {
 
     /// Records that a session is in memory, and whether this gateway runs it. Published at once if that or
     /// its sandbox changed.
-    pub(in crate::agent) fn note<T: HasSite + 'static>(
+    pub(in crate::agent) fn note(
         &self,
         key: &SessionKey,
-        tools: &Arc<T>,
+        tools: &Arc<SessionTools>,
         is_owner: bool,
     ) {
         if !self.cluster_bus.is_shared() {
@@ -78,11 +73,11 @@ impl Presence {
             .in_use
             .entry(key.clone())
             .or_insert_with(|| SessionInUse {
-                tools: Arc::<T>::clone(tools),
+                tools: Arc::clone(tools),
                 is_owner,
                 told: None,
             });
-        (entry.tools, entry.is_owner) = (Arc::<T>::clone(tools), is_owner);
+        (entry.tools, entry.is_owner) = (Arc::clone(tools), is_owner);
         let is_news = entry.told.as_ref() != Some(&entry.now());
         drop(known);
         if is_news {
@@ -91,12 +86,10 @@ impl Presence {
     }
 
     /// Records that a session left memory, unless another task has it by now.
-    pub(in crate::agent) fn leave<T: HasSite>(&self, key: &SessionKey, tools: &Arc<T>) {
+    pub(in crate::agent) fn leave(&self, key: &SessionKey, tools: &Arc<SessionTools>) {
         let mut known = self.known();
         let entry = known.in_use.get(key);
-        if entry
-            .is_some_and(|entry| std::ptr::addr_eq(Arc::as_ptr(&entry.tools), Arc::as_ptr(tools)))
-        {
+        if entry.is_some_and(|entry| Arc::ptr_eq(&entry.tools, tools)) {
             known.in_use.remove(key);
             known.left.push(key.clone());
             drop(known);

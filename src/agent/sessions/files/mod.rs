@@ -6,7 +6,8 @@ pub(in crate::agent) mod changes;
 use std::time::Duration;
 
 use super::{Sessions, may_act};
-use crate::agent::mailbox::{Message, WorkspaceDoor};
+use crate::agent::effects::tool_call::workspace::WorkspaceDoor;
+use crate::agent::mailbox::Message;
 use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
 use crate::mcp::{
     FileAccess, FileError, FilePart, FileRefusal, FolderPage, UploadPart, UploadedFile,
@@ -30,7 +31,7 @@ pub enum FilePurpose {
 
 /// The files of one session, for the duration of one request of its owner.
 pub struct SessionFiles {
-    door: Box<dyn WorkspaceDoor>,
+    door: WorkspaceDoor,
     by: UserId,
     upload_limit: u64,
     _share: Share,

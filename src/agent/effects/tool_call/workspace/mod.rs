@@ -9,12 +9,9 @@ pub(in crate::agent::effects) mod undone;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
-
 use super::SessionTools;
 use crate::agent::attachments::{file_name, is_file_name};
 use crate::agent::checkpoints::Checkpoints;
-use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Attachment, BlobId, Code, TurnId};
 use crate::servers::{BUNDLED, Held, Source};
 use crate::session::Refusal;
@@ -98,20 +95,21 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// The owner's access to the session's workspace.
-pub(in crate::agent) struct OwnersDoor {
+/// The owner's access to the session's files. The session stays in memory while this value lives.
+pub(in crate::agent) struct WorkspaceDoor {
     pub(in crate::agent) tools: Arc<SessionTools>,
     /// Keeps the session and its sandbox in memory.
     pub(in crate::agent) _guest: Arc<()>,
 }
 
-#[async_trait]
-impl WorkspaceDoor for OwnersDoor {
-    async fn is_unused(&self) -> bool {
+impl WorkspaceDoor {
+    /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
+    pub(in crate::agent) async fn is_unused(&self) -> bool {
         self.tools.assignment.is_unclaimed().await
     }
 
-    async fn open(&self) -> Result<Held, Refusal> {
+    /// Returns the server in the session's sandbox, started if necessary.
+    pub(in crate::agent) async fn open(&self) -> Result<Held, Refusal> {
         let unavailable = |text: String| Refusal::new(Code::SandboxUnavailable, text);
         let workspace = Workspace::of(&self.tools).ok_or_else(|| {
             let lack = self.tools.place.runtime.lack();
@@ -121,7 +119,7 @@ impl WorkspaceDoor for OwnersDoor {
             );
             unavailable(format!("this session has no files: {why}"))
         })?;
-        let opening = tokio::time::timeout(START_LIMIT, workspace.open());
+        let opening = tokio::time::timeout(START_LIMIT, Box::pin(workspace.open()));
         let opened = opening.await.unwrap_or_else(|_| {
             let seconds = START_LIMIT.as_secs();
             Err(format!(
@@ -131,11 +129,13 @@ impl WorkspaceDoor for OwnersDoor {
         opened.map_err(unavailable)
     }
 
-    fn room(&self) -> u64 {
+    /// The size limit of the workspace in bytes.
+    pub(in crate::agent) fn room(&self) -> u64 {
         self.tools.place.bounds.workspace_bytes
     }
 
-    fn checkpoints(&self) -> &Checkpoints {
+    /// The checkpoints of the workspace.
+    pub(in crate::agent) fn checkpoints(&self) -> &Checkpoints {
         &self.tools.checkpoints
     }
 }
