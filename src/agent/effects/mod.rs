@@ -17,8 +17,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use self::aside::Asker;
 use self::aside::review::ReviewRequest;
@@ -42,25 +41,10 @@ const ATTEMPTS: u32 = 1_000;
 /// The time to wait for servers to stop the calls of a deleted session.
 const END_GRACE: Duration = Duration::from_secs(3);
 
-/// A running model request, which is aborted on drop. It is not polled from here while the answer streams.
-struct Request {
-    task: AbortHandle,
+/// A running model request. It is not polled from here while the answer streams.
+struct RunningRequest {
+    _task: AbortOnDropHandle<()>,
     meter: Arc<Meter>,
-}
-
-impl Drop for Request {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// A task that is aborted on drop: a title request, the review of a call, or the copy of a workspace.
-struct Beside(AbortHandle);
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
 }
 
 /// Sends the outcomes of effects to the session's task.
@@ -108,15 +92,15 @@ pub(super) struct Wanted<'a> {
 /// The running effects of one session.
 #[derive(Default)]
 pub(super) struct Running {
-    model: Option<(ModelRequestId, Request)>,
+    model: Option<(ModelRequestId, RunningRequest)>,
     calls: BTreeMap<CallId, Stopper>,
     /// The elicitations of the running calls.
     asked: Elicitations,
     /// Tasks of the running calls that the journal does not have yet.
     created: CreatedTasks,
-    title: Option<Beside>,
-    review: Option<(CallId, Beside)>,
-    workspace: Option<Beside>,
+    title: Option<AbortOnDropHandle<()>>,
+    review: Option<(CallId, AbortOnDropHandle<()>)>,
+    workspace: Option<AbortOnDropHandle<()>>,
     dry_runs: DryRuns,
     samples: Samples,
     /// The epoch in which all of them were started.
@@ -280,7 +264,7 @@ impl Running {
         }
     }
 
-    fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> Request {
+    fn ask_model(&self, wanted: &Wanted<'_>, request: ModelRequestId) -> RunningRequest {
         wanted.agent.tools.connect_ahead(&self.tracker);
         let attempt = first_attempt(wanted.control);
         let meter = Arc::new(Meter::default());
@@ -322,8 +306,8 @@ impl Running {
         let asking = self.tracker.spawn(async move {
             outcomes.tell(Box::pin(asked.run()).await).await;
         });
-        Request {
-            task: asking.abort_handle(),
+        RunningRequest {
+            _task: AbortOnDropHandle::new(asking),
             meter,
         }
     }
@@ -338,7 +322,7 @@ impl Running {
         Asker::new(wanted.agent.clone(), payer, Arc::clone(wanted.feed))
     }
 
-    fn make_title(&self, wanted: &Wanted<'_>) -> Beside {
+    fn make_title(&self, wanted: &Wanted<'_>) -> AbortOnDropHandle<()> {
         let turn = wanted.control.titling.turn().unwrap_or_default();
         let choice = wanted.choice.clone();
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
@@ -346,12 +330,16 @@ impl Running {
         let asking = self.tracker.spawn(async move {
             outcomes.tell(asked.run().await).await;
         });
-        Beside(asking.abort_handle())
+        AbortOnDropHandle::new(asking)
     }
 
     /// Starts a review. It continues if the person decides first: it is paid for in any case, and its usage
     /// is counted.
-    fn review(&self, wanted: &Wanted<'_>, running: &RunningReview) -> (CallId, Beside) {
+    fn review(
+        &self,
+        wanted: &Wanted<'_>,
+        running: &RunningReview,
+    ) -> (CallId, AbortOnDropHandle<()>) {
         let call = wanted.control.call(&running.call).cloned();
         let id = running.call.clone();
         let asked = call.map(|call| ReviewRequest {
@@ -368,7 +356,7 @@ impl Running {
             };
             outcomes.tell(said).await;
         });
-        (id, Beside(asking.abort_handle()))
+        (id, AbortOnDropHandle::new(asking))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_util::task::AbortOnDropHandle;
+
 use super::tool_call::SessionTools;
-use super::{Beside, Running, Wanted};
+use super::{Running, Wanted};
 use crate::agent::feed::{Feed, What};
 use crate::domain::SessionKey;
 use crate::sandbox::CopyWatch;
@@ -14,7 +16,7 @@ use crate::session::Command;
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
 /// Starts the copy of the workspace that a fork begins with.
-pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
+pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<AbortOnDropHandle<()>> {
     let origin = wanted.control.forked_from.as_ref()?;
     let copying = WorkspaceCopying {
         tools: Arc::clone(&wanted.agent.tools),
@@ -28,7 +30,7 @@ pub(super) fn copy(running: &Running, wanted: &Wanted<'_>) -> Option<Beside> {
     let task = running.tracker.spawn(async move {
         outcomes.tell(copying.run().await).await;
     });
-    Some(Beside(task.abort_handle()))
+    Some(AbortOnDropHandle::new(task))
 }
 
 /// A copy of a workspace.
