@@ -133,7 +133,10 @@ impl ModelRequest {
         let agent = &self.scope.agent;
         let providers = &agent.parts.providers;
         match providers.candidates(&agent.tenant, &self.scope.choice) {
-            Ok(candidates) => self.gather().await.ask_candidates(candidates).await,
+            Ok(candidates) => {
+                let gathered = self.gather().await;
+                Box::pin(gathered.ask_candidates(candidates)).await
+            }
             Err(refusal) => self.scope.failed(unanswered(refusal)),
         }
     }
