@@ -1,15 +1,15 @@
 //! Scans the workspace around the calls that may change it, so that their changes are recorded and can be
 //! undone.
 
-use super::SessionTools;
 use super::dry_run::taking;
 use super::hosts;
 use super::tasks::CallStop;
 use super::workspace::Workspace;
+use super::{ReadyCall, SessionTools};
 use crate::agent::journal::fence::Fence;
 use crate::domain::McpWorkspace;
 use crate::mcp::CallNews;
-use crate::servers::{BUNDLED, Held, ServerEntry, Source};
+use crate::servers::{BUNDLED, Source};
 use crate::session::{Call, Outcome};
 use crate::store::clock::now;
 
@@ -37,13 +37,14 @@ pub(in crate::agent::effects) async fn run(
 }
 
 /// Stores earlier changes before a call that may change files.
-pub(super) async fn before(
-    tools: &SessionTools,
-    call: &Call,
-    (tool, server, opened): (&str, &ServerEntry, &Held),
-) {
+pub(super) async fn before(tools: &SessionTools, call: &Call, ready: &ReadyCall) {
+    let ReadyCall {
+        tool,
+        server,
+        opened,
+    } = ready;
     if server.source == Source::Bundled {
-        if !READING.contains(&tool) {
+        if !READING.contains(&tool.tool.as_str()) {
             tools
                 .checkpoints
                 .before_call(&call.id, &opened.connection)

@@ -22,7 +22,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::digest::Shown;
 use self::outcome::{failed, fenced, gone_tool, kept};
-use self::tasks::CallStop;
+use self::tasks::{CallStop, FailedConnection, TaskCall};
+use self::waiting::PersonWaits;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::journal::fence::Fence;
@@ -59,6 +60,13 @@ pub struct SessionTools {
     /// The attachments that could not be put into the workspace in a turn. The lock is never held across an
     /// await.
     unplaced: Mutex<(TurnId, Vec<BlobId>)>,
+}
+
+/// An approved call with everything that it needs to run.
+struct ReadyCall {
+    tool: ToolRef,
+    server: Arc<ServerEntry>,
+    opened: Held,
 }
 
 impl SessionTools {
@@ -260,26 +268,30 @@ impl SessionTools {
     ) -> Outcome {
         let cancel = &stop.cancel;
         if let Some(task) = &call.task {
-            return tasks::pick_up(self, (call, task), stop, &mut on_news).await;
+            let of = TaskCall { call, task };
+            return tasks::pick_up(self, of, stop, &mut on_news).await;
         }
         let mut is_second = false;
-        let mut waits = 0;
+        let mut waits = PersonWaits::new(cancel);
         loop {
             let ready = tokio::select! {
                 ready = self.ready(call, fence) => ready,
                 () = cancel.cancelled() => return Outcome::Cancelled,
             };
-            let (tool, server, opened) = match ready {
+            let ReadyCall {
+                tool,
+                server,
+                opened,
+            } = match ready {
                 Ok(ready) => ready,
                 Err(outcome) => {
-                    let with = (cancel, &mut on_news);
-                    if waiting::connects(self, (call, &outcome), &mut waits, with).await {
+                    if waits.connects(self, call, &outcome, &mut on_news).await {
                         continue;
                     }
                     return *outcome;
                 }
             };
-            let request = tasks::request(self, (call, tool, &server), stop);
+            let request = tasks::request(self, call, tool, &server, stop);
             let begun = tasks::Begun::default();
             let answer = opened.call(request, cancel, begun.noting(&mut on_news));
             let error = match answer.await {
@@ -287,8 +299,13 @@ impl SessionTools {
                 Err(error) => error,
             };
             if let Some(task) = begun.task() {
-                let at = (&*server, &*opened, error);
-                return tasks::go_on(self, (call, &task), at, (stop, &mut on_news)).await;
+                let of = TaskCall { call, task: &task };
+                let failed = FailedConnection {
+                    server: &server,
+                    opened: &opened,
+                    error,
+                };
+                return tasks::go_on(self, of, failed, stop, &mut on_news).await;
             }
             // Nothing of the call has run: the server has ended its session, for example.
             let is_sent = !matches!(
@@ -300,13 +317,11 @@ impl SessionTools {
                 self.forget(&server.name, &opened).await;
                 continue;
             }
-            let with = (cancel, &mut on_news);
-            let Err(error) = waiting::visited(&opened, error, &mut waits, with).await else {
+            let Err(error) = waits.visited(&opened, error, &mut on_news).await else {
                 continue;
             };
             let outcome = self.broken(error, (call, &server), &opened).await;
-            let with = (cancel, &mut on_news);
-            if waiting::connects(self, (call, &outcome), &mut waits, with).await {
+            if waits.connects(self, call, &outcome, &mut on_news).await {
                 continue;
             }
             return outcome;
@@ -314,37 +329,37 @@ impl SessionTools {
     }
 
     /// Prepares everything that an approved call needs, right before it is sent.
-    async fn ready(
-        &self,
-        call: &Call,
-        fence: Option<&Fence>,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
-        let connected = self.connect(call).await?;
-        let (tool, server, opened) = &connected;
-        checkpointed::before(self, call, (&tool.tool, server, opened)).await;
+    async fn ready(&self, call: &Call, fence: Option<&Fence>) -> Result<ReadyCall, Box<Outcome>> {
+        let ready = self.connect(call).await?;
+        checkpointed::before(self, call, &ready).await;
         if let Some(fence) = fence {
             let checked = fence.check().await;
             checked.map_err(|error| Box::new(fenced(&error)))?;
         }
-        Ok(connected)
+        Ok(ready)
     }
 
     /// Returns the tool of an approved call, its server, and the open connection. The tool is checked before
     /// the server starts and after, because the start may show another definition.
-    async fn connect(
-        &self,
-        call: &Call,
-    ) -> Result<(ToolRef, Arc<ServerEntry>, Held), Box<Outcome>> {
+    async fn connect(&self, call: &Call) -> Result<ReadyCall, Box<Outcome>> {
         let before = self.refresh().await;
         let image = self.look_up_image(&before, call).await;
         let (tool, server) = self.check(&before, call, image.as_ref())?;
         let opened = self.open(&server).await?;
         let view = self.refresh().await;
         if Arc::ptr_eq(&view, &before) && opened.image == image {
-            return Ok((tool, server, opened));
+            return Ok(ReadyCall {
+                tool,
+                server,
+                opened,
+            });
         }
         let (tool, server) = self.check(&view, call, opened.image.as_ref())?;
-        Ok((tool, server, opened))
+        Ok(ReadyCall {
+            tool,
+            server,
+            opened,
+        })
     }
 
     async fn look_up_image(&self, view: &View, call: &Call) -> Option<ImageId> {

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{failed, lost};
-use super::waiting::connects;
+use super::waiting::PersonWaits;
 use super::{SessionTools, called};
 use crate::domain::{Code, Digest, Timestamp, ToolRef};
 use crate::mcp::{CallNews, Error, Standstill, TaskTerms, ToolCall, ToolProgress};
@@ -53,26 +53,46 @@ impl Begun {
     }
 }
 
+/// A call that its server runs as a task.
+#[derive(Clone, Copy)]
+pub(super) struct TaskCall<'a> {
+    pub(super) call: &'a Call,
+    pub(super) task: &'a CallTask,
+}
+
+/// The connection over which a call failed.
+pub(super) struct FailedConnection<'a> {
+    pub(super) server: &'a ServerEntry,
+    pub(super) opened: &'a Arc<Opened>,
+    pub(super) error: Error,
+}
+
 /// Continues after an error of a call that its server runs as a task. The tool is never called again for it.
 pub(super) async fn go_on(
     tools: &SessionTools,
-    (call, task): (&Call, &CallTask),
-    (server, opened, error): (&ServerEntry, &Arc<Opened>, Error),
-    (stop, on_news): (&CallStop, &mut impl FnMut(CallNews)),
+    of: TaskCall<'_>,
+    failed: FailedConnection<'_>,
+    stop: &CallStop,
+    on_news: &mut impl FnMut(CallNews),
 ) -> Outcome {
-    match outlived(tools, (call, server), (opened, error), stop).await {
+    match outlived(tools, of.call, failed, stop).await {
         Followed::Over(outcome) => *outcome,
-        Followed::Away(_) => pick_up(tools, (call, task), stop, on_news).await,
+        Followed::Away(_) => pick_up(tools, of, stop, on_news).await,
     }
 }
 
 /// Decides what an error means for a task: that it ended, or that its server has to be asked again.
 async fn outlived(
     tools: &SessionTools,
-    (call, server): (&Call, &ServerEntry),
-    (opened, error): (&Arc<Opened>, Error),
+    call: &Call,
+    connection: FailedConnection<'_>,
     stop: &CallStop,
 ) -> Followed {
+    let FailedConnection {
+        server,
+        opened,
+        error,
+    } = connection;
     let error = match error {
         error @ (Error::Handshake { .. }
         | Error::NoHandshake { .. }
@@ -109,26 +129,28 @@ async fn outlived(
 /// Follows a known task until it is over.
 pub(super) async fn pick_up(
     tools: &SessionTools,
-    (call, task): (&Call, &CallTask),
+    of: TaskCall<'_>,
     stop: &CallStop,
     on_news: &mut impl FnMut(CallNews),
 ) -> Outcome {
+    let TaskCall { call, task } = of;
     tracing::info!(mcp.server = call.server(), task.id = %task.id.escape_debug(), "Pick up the task of a call");
-    let (mut pause, mut since, mut waits) = (PAUSE, Instant::now(), 0);
+    let (mut pause, mut since) = (PAUSE, Instant::now());
+    let mut waits = PersonWaits::new(&stop.cancel);
     loop {
         let mut was_heard = false;
         let hearing = |news| {
             was_heard = true;
             on_news(news);
         };
-        let away = match follow(tools, (call, task), stop, hearing).await {
+        let away = match follow(tools, of, stop, hearing).await {
             Followed::Over(outcome) => return *outcome,
             Followed::Away(why) => why,
         };
         if was_heard {
             (pause, since) = (PAUSE, Instant::now());
         }
-        if connects(tools, (call, &away), &mut waits, (&stop.cancel, on_news)).await {
+        if waits.connects(tools, call, &away, on_news).await {
             continue;
         }
         let is_given_up = since.elapsed() > PATIENCE;
@@ -159,10 +181,11 @@ enum Followed {
 /// Follows a task over one connection.
 async fn follow(
     tools: &SessionTools,
-    (call, task): (&Call, &CallTask),
+    of: TaskCall<'_>,
     stop: &CallStop,
     mut on_news: impl FnMut(CallNews),
 ) -> Followed {
+    let TaskCall { call, task } = of;
     let view = tools.refresh().await;
     let over = |outcome| Followed::Over(Box::new(outcome));
     let name = call.server();
@@ -194,11 +217,18 @@ async fn follow(
         Ok(opened) => opened,
         Err(outcome) => return Followed::Away(*outcome),
     };
-    let request = of_task(tools, (call, task), server, stop);
+    let request = of_task(tools, of, server, stop);
     let answer = opened.call(request, &stop.cancel, &mut on_news).await;
     match answer {
         Ok(answer) => over(tools.keep(answer, call, name).await),
-        Err(error) => outlived(tools, (call, server), (&opened, error), stop).await,
+        Err(error) => {
+            let failed = FailedConnection {
+                server,
+                opened: &opened,
+                error,
+            };
+            outlived(tools, call, failed, stop).await
+        }
     }
 }
 
@@ -251,7 +281,9 @@ const KEPT_FOR: Duration = Duration::from_hours(24);
 /// Makes the request of an approved call.
 pub(super) fn request(
     tools: &SessionTools,
-    (call, tool, server): (&Call, ToolRef, &ServerEntry),
+    call: &Call,
+    tool: ToolRef,
+    server: &ServerEntry,
     stop: &CallStop,
 ) -> ToolCall {
     log(call, server);
@@ -262,7 +294,7 @@ pub(super) fn request(
     let terms = identity.map(|identity| terms(server, identity, stop));
     ToolCall {
         task: terms.map(|terms| TaskTerms { is_asked, ..terms }),
-        ..plain(tools, (call, tool, server))
+        ..plain(tools, call, tool, server)
     }
 }
 
@@ -287,7 +319,9 @@ fn log(call: &Call, server: &ServerEntry) {
 /// Makes the request of a call whose task nobody would follow.
 pub(super) fn plain(
     tools: &SessionTools,
-    (call, tool, server): (&Call, ToolRef, &ServerEntry),
+    call: &Call,
+    tool: ToolRef,
+    server: &ServerEntry,
 ) -> ToolCall {
     let limit = match (server.name.as_str(), server.config.timeout) {
         (BUNDLED, _) => tools.place.command_limit + ANSWER_MARGIN,
@@ -306,7 +340,7 @@ pub(super) fn plain(
 /// Makes the request for the result of a call that runs as a task. Nothing is called.
 fn of_task(
     tools: &SessionTools,
-    (call, task): (&Call, &CallTask),
+    TaskCall { call, task }: TaskCall<'_>,
     server: &ServerEntry,
     stop: &CallStop,
 ) -> ToolCall {

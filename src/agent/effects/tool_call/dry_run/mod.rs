@@ -125,7 +125,7 @@ async fn try_out(
     let prepared_ms = elapsed(begun);
     let sent = Instant::now();
     let mut has_asked = false;
-    let request = tasks::plain(tools, (call, tool, &server));
+    let request = tasks::plain(tools, call, tool, &server);
     // Never cancelled: stopping the dry run drops this future.
     let cancel = CancellationToken::new();
     let answer = opened.call(request, &cancel, |news| {
