@@ -199,10 +199,10 @@ impl Running {
 
     /// Starts missing effects and stops those that are no longer wanted.
     pub(super) fn reconcile(&mut self, wanted: &Wanted<'_>) {
-        if self.epoch != wanted.control.epoch {
+        if self.epoch != wanted.control.runner.epoch {
             // Another gateway ran the session meanwhile, so the effects that still run here are obsolete.
             self.stop_all();
-            self.epoch = wanted.control.epoch;
+            self.epoch = wanted.control.runner.epoch;
         }
         let effects = effects(wanted.control);
         let asks = effects.iter().find_map(|effect| match effect {
@@ -289,13 +289,13 @@ impl Running {
             scope,
             entries: wanted.entries.to_vec(),
             history: HistoryScope {
-                question: control.question,
+                question: control.context.question,
                 gap: wanted.gap,
-                compaction: control.compaction.clone(),
+                compaction: control.context.compaction.clone(),
                 limits: agent.turn_limits(control),
                 vendor_limits: Limits::default().lowered(control),
                 is_limit_lowered: turn.is_some_and(|turn| turn.is_limit_lowered),
-                has_short_results: control.has_short_results,
+                has_short_results: control.context.has_short_results,
                 strategies: agent.strategies(control),
             },
             placed: control.placed.clone(),
@@ -323,7 +323,7 @@ impl Running {
     }
 
     fn make_title(&self, wanted: &Wanted<'_>) -> AbortOnDropHandle<()> {
-        let turn = wanted.control.titling.turn().unwrap_or_default();
+        let turn = wanted.control.title.titling.turn().unwrap_or_default();
         let choice = wanted.choice.clone();
         let asked = TitleRequest::new(Self::asker(wanted, turn), choice, wanted.entries);
         let outcomes = self.outcomes();

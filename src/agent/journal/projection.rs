@@ -121,7 +121,7 @@ impl Projection {
         let row = SessionRow {
             key: key.clone(),
             owner: owner.id.clone(),
-            title: control.title.clone().unwrap_or_default(),
+            title: control.title.text.clone().unwrap_or_default(),
             state,
             waiting: waiting as u64,
             asks: asked_roles(control),

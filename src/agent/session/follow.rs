@@ -99,7 +99,7 @@ impl LiveSession {
     pub(super) async fn look(&mut self) {
         let control = &self.replica.state.control;
         if control.is_unfinished() && self.replica.lost.is_none() {
-            let is_over = match &control.runner {
+            let is_over = match &control.runner.gateway {
                 Some(runner) => self.replica.cluster.membership.is_over(runner).await,
                 None => true,
             };
@@ -142,7 +142,7 @@ impl LiveSession {
             ));
         }
         if !self.replica.is_run_here() {
-            let from = control.runner.clone();
+            let from = control.runner.gateway.clone();
             let is_at_work = control.is_unfinished()
                 && (from.as_ref())
                     .is_some_and(|runner| self.replica.cluster.membership.is_alive(runner));
@@ -205,7 +205,7 @@ impl LiveSession {
     }
 
     async fn take_over(&mut self) {
-        let from = self.replica.state.control.runner.clone();
+        let from = self.replica.state.control.runner.gateway.clone();
         tracing::info!(session.id = %self.replica.key.session, ?from, "Go on where another gateway ended");
         self.outcome(Command::TakeOver { from }, None).await;
     }

@@ -286,7 +286,7 @@ impl Replica {
     }
 
     fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
-        let runner = self.state.control.runner.as_ref();
+        let runner = self.state.control.runner.gateway.as_ref();
         Gateway {
             id: &self.cluster.gateway,
             engine: self.agent.tools.engine(),
@@ -398,7 +398,11 @@ impl Replica {
                 .tell_commit(&self.key, commit, bytes);
         }
         let control = &self.state.control;
-        let runner = control.runner.as_ref().filter(|_| control.is_unfinished());
+        let runner = control
+            .runner
+            .gateway
+            .as_ref()
+            .filter(|_| control.is_unfinished());
         if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
             // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);

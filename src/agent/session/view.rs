@@ -44,7 +44,7 @@ impl Replica {
         ToolsNow {
             tools: Arc::clone(&self.agent.tools),
             rules: Arc::clone(&control.rules),
-            cost: control.totals.cost,
+            cost: control.usage.totals.cost,
             feed: Arc::clone(&self.feed),
         }
     }
@@ -81,16 +81,16 @@ impl Replica {
         let model = self.agent.describe(self.choice());
         let (left_out, next_input) = self.next_request();
         UsageState {
-            totals: control.totals,
-            context_tokens: control.last_usage.total(),
+            totals: control.usage.totals,
+            context_tokens: control.usage.last_usage.total(),
             window: model.context_window,
             is_window_assumed: model.is_window_assumed,
-            reads_whole: control.reads_whole,
+            reads_whole: control.context.reads_whole,
             next_input,
             left_out,
             counter: self.counter(),
-            last_request: control.last_request.clone(),
-            going_on: GoingOn::after(&control.last_usage, &model),
+            last_request: control.usage.last_request.clone(),
+            going_on: GoingOn::after(&control.usage.last_usage, &model),
             seq: control.seq,
         }
     }
@@ -128,7 +128,7 @@ impl Replica {
             return (0, RequestParts::default());
         };
         let shown = self.window((&arranged, choice), (own, base.limits), counter);
-        let of_what = (shown.read(), self.state.control.question);
+        let of_what = (shown.read(), self.state.control.context.question);
         let parts = self.agent.composition(&base, of_what, counter);
         (base.tokens + shown.tokens, parts)
     }
@@ -157,7 +157,7 @@ impl Replica {
             input: history::last_input(&self.state.entries),
             arranged,
             limits,
-            has_short_results: self.state.control.has_short_results,
+            has_short_results: self.state.control.context.has_short_results,
         }
     }
 
@@ -220,9 +220,9 @@ impl Replica {
                 .clone()
                 .unwrap_or_else(|| self.genesis.journal.clone()),
             seq: control.seq,
-            title: control.title.clone(),
+            title: control.title.text.clone(),
             model: self.choice().clone(),
-            strategies: control.strategies.clone().unwrap_or_default(),
+            strategies: control.context.strategies.clone().unwrap_or_default(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),

@@ -308,6 +308,7 @@ impl SessionRegistry {
             .fold(&self.factory.context_rules(&key.tenant))
             .await?
             .control;
+        let runner = runner.gateway;
         self.seen().insert(key.clone(), (version, runner.clone()));
         Ok((runner, true))
     }

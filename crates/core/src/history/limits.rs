@@ -28,7 +28,7 @@ impl ContextRules {
     /// The limits of a session; none if the session reads the model's whole window, or never drops entries.
     pub fn limits(&self, control: &Control) -> Limits {
         let keeps_all = self.strategies(control).contains(&CompactionStrategy::None);
-        if control.reads_whole || keeps_all {
+        if control.context.reads_whole || keeps_all {
             Limits::default()
         } else {
             self.limits
@@ -37,7 +37,11 @@ impl ContextRules {
 
     /// The strategies of a session.
     pub fn strategies<'a>(&'a self, control: &'a Control) -> &'a [CompactionStrategy] {
-        control.strategies.as_deref().unwrap_or(&self.strategies)
+        control
+            .context
+            .strategies
+            .as_deref()
+            .unwrap_or(&self.strategies)
     }
 }
 
@@ -62,7 +66,10 @@ impl Limits {
     #[must_use]
     pub fn lowered(self, control: &Control) -> Self {
         let turn = control.turn.as_ref().and_then(|turn| turn.max_tokens);
-        let told = [control.max_tokens, turn].into_iter().flatten().min();
+        let told = [control.context.max_tokens, turn]
+            .into_iter()
+            .flatten()
+            .min();
         told.map_or(self, |most| self.at_most(most))
     }
 

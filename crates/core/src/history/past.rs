@@ -26,9 +26,9 @@ impl<'a> Past<'a> {
     pub fn of(state: &'a SessionState) -> Self {
         Self {
             entries: &state.entries,
-            question: state.control.question,
+            question: state.control.context.question,
             gap: state.gap,
-            compaction: state.control.compaction.as_ref(),
+            compaction: state.control.context.compaction.as_ref(),
             compactor: None,
         }
     }

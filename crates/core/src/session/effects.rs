@@ -33,7 +33,7 @@ pub enum Effect {
 
 /// Returns all work that has to run in this state.
 pub fn effects(control: &Control) -> Vec<Effect> {
-    let is_asked = matches!(control.titling, Titling::Asked(_));
+    let is_asked = matches!(control.title.titling, Titling::Asked(_));
     let mut effects = if control.awaits_workspace {
         // A model asked now would be told of files that are not copied yet.
         vec![Effect::CopyWorkspace]

@@ -63,5 +63,8 @@ pub use policy::{
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, Replayed};
 pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
-pub use state::{Activity, Control, Ending, Phase, SessionState, Turn, WaitingMessage};
+pub use state::{
+    Activity, ContextState, Control, Ending, Phase, Runner, SessionState, SessionTitle,
+    SessionUsage, Turn, WaitingMessage,
+};
 pub use title::{TitleSource, Titling};

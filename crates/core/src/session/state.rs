@@ -169,22 +169,9 @@ pub enum Activity {
     Failed,
 }
 
-/// The state of the session without the context; small, so that `decide` can work on a copy.
+/// How much of the past the model reads, by the session's choices and by what became of earlier requests.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Control {
-    /// Version of the last commit; 0 = nothing stored yet.
-    pub version: u64,
-    /// `seq` of the last shown event.
-    pub seq: u64,
-    /// When the last commit was decided.
-    pub at: Timestamp,
-    /// When the session was created.
-    pub created_at: Timestamp,
-    pub journal: Option<JournalId>,
-    /// The owner of the session.
-    pub owner: Option<Actor>,
-    pub sandbox: Option<SandboxId>,
-    pub model: Option<ModelChoice>,
+pub struct ContextState {
     /// True if the model reads as much of the past as its window holds instead of the configured amount
     /// (S2.9).
     #[serde(default)]
@@ -205,6 +192,67 @@ pub struct Control {
     /// `seq` of the first message of the newest turn.
     #[serde(default)]
     pub question: Option<u64>,
+}
+
+/// The gateway that runs a session's effects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runner {
+    /// The gateway; `None` = nothing has run yet.
+    pub gateway: Option<GatewayId>,
+    /// The engine that its sandboxes run on.
+    pub engine: Option<EngineId>,
+    /// Number of runners so far (a fencing token): an outcome of an effect that an earlier runner started
+    /// is dropped.
+    pub epoch: u64,
+}
+
+/// The title of a session.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionTitle {
+    pub text: Option<String>,
+    /// The source of the title; `None` = there is no title, or the journal of an earlier release does not
+    /// record it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<TitleSource>,
+    /// Whether a model was asked for a title.
+    #[serde(default, skip_serializing_if = "Titling::is_unasked")]
+    pub titling: Titling,
+}
+
+/// What the model requests of a session used.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionUsage {
+    /// Total usage so far; it only grows.
+    pub totals: Totals,
+    /// Usage of the last model request, without a vendor's compaction: the size of the context.
+    pub last_usage: TokenUsage,
+    /// Usage of the vendor's own compaction, until the answer is counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compacting: Option<TokenUsage>,
+    /// Facts about the last model request; `None` = the journal does not record them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_request: Option<Arc<RequestFacts>>,
+}
+
+/// The state of the session without the context; small, so that `decide` can work on a copy.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Version of the last commit; 0 = nothing stored yet.
+    pub version: u64,
+    /// `seq` of the last shown event.
+    pub seq: u64,
+    /// When the last commit was decided.
+    pub at: Timestamp,
+    /// When the session was created.
+    pub created_at: Timestamp,
+    pub journal: Option<JournalId>,
+    /// The owner of the session.
+    pub owner: Option<Actor>,
+    pub sandbox: Option<SandboxId>,
+    pub model: Option<ModelChoice>,
+    /// How much of the past the model reads.
+    #[serde(default)]
+    pub context: ContextState,
     /// The session that this one was forked from, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkOrigin>,
@@ -212,25 +260,14 @@ pub struct Control {
     /// before it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_workspace: bool,
-    /// The gateway that runs the effects.
-    pub runner: Option<GatewayId>,
-    /// The engine that its sandboxes run on.
+    /// Who runs the effects.
     #[serde(default)]
-    pub runner_engine: Option<EngineId>,
-    /// Number of runners so far (a fencing token): an outcome of an effect that an earlier runner started
-    /// is dropped. Snapshots of the first releases call it `reign`.
-    #[serde(default, alias = "reign")]
-    pub epoch: u64,
+    pub runner: Runner,
     /// The engine that holds the workspace, set by the first call that may have used it.
     #[serde(default)]
     pub engine: Option<EngineId>,
-    pub title: Option<String>,
-    /// The source of the title; `None` = there is no title, or the journal of an earlier release does not
-    /// record it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title_source: Option<TitleSource>,
-    #[serde(default, skip_serializing_if = "Titling::is_unasked")]
-    pub titling: Titling,
+    #[serde(default)]
+    pub title: SessionTitle,
     pub turn: Option<Turn>,
     pub turns: u64,
     /// The end of the last turn.
@@ -243,16 +280,9 @@ pub struct Control {
     pub waiting: Vec<WaitingMessage>,
     /// Notes to the model for the next model request.
     pub notes: Vec<String>,
-    /// Total usage so far; it only grows.
-    pub totals: Totals,
-    /// Usage of the last model request, without a vendor's compaction: the size of the context.
-    pub last_usage: TokenUsage,
-    /// Usage of the vendor's own compaction, until the answer is counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compacting: Option<TokenUsage>,
-    /// Facts about the last model request; `None` = the journal does not record them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_request: Option<Arc<RequestFacts>>,
+    /// What model requests used.
+    #[serde(default)]
+    pub usage: SessionUsage,
     /// Millisecond timestamp in the newest call ids.
     pub last_call_ms: i64,
     /// Tools that ran in this session.
@@ -302,7 +332,7 @@ pub struct SessionState {
 impl Control {
     /// Returns true if that gateway runs the effects.
     pub fn is_run_by(&self, gateway: &GatewayId) -> bool {
-        self.runner.as_ref() == Some(gateway)
+        self.runner.gateway.as_ref() == Some(gateway)
     }
 
     /// Returns true if a turn is running.

@@ -14,7 +14,7 @@ pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Rul
     let facts = call.facts.as_deref()?;
     let rules = draft.inputs.rules;
     let about = (facts, draft.inputs.now);
-    let session = (&*draft.control.rules, draft.control.totals.cost);
+    let session = (&*draft.control.rules, draft.control.usage.totals.cost);
     Some(rules.rule_on(session, (&call.id, args), about))
 }
 

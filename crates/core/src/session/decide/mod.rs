@@ -60,7 +60,7 @@ pub fn decide<'c>(
     let is_late = inputs
         .gateway
         .epoch
-        .is_some_and(|epoch| epoch != control.epoch);
+        .is_some_and(|epoch| epoch != control.runner.epoch);
     if !is_late {
         for command in commands {
             draft.follow(command)?;
@@ -290,7 +290,7 @@ impl<'a> Draft<'a> {
             .as_ref()
             .is_none_or(|engine| Some(engine) == gateway.engine);
         let is_mine = control.is_run_by(gateway.id);
-        let has_new_engine = control.runner_engine.is_none() && gateway.engine.is_some();
+        let has_new_engine = control.runner.engine.is_none() && gateway.engine.is_some();
         let may_claim = if is_mine {
             has_new_engine
         } else {

@@ -12,7 +12,7 @@ use crate::session::event::Event;
 /// Makes the deciding gateway the runner if `from` is the last known one. This starts a new epoch, in which
 /// outcomes of earlier epochs are dropped.
 pub(super) fn take_over(draft: &mut Draft<'_>, from: Option<&GatewayId>) {
-    if draft.control.version == 0 || draft.control.runner.as_ref() != from {
+    if draft.control.version == 0 || draft.control.runner.gateway.as_ref() != from {
         return;
     }
     draft.claim();

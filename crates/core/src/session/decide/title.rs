@@ -22,8 +22,8 @@ pub(super) fn rename(draft: &mut Draft<'_>, title: &str) -> Result<(), Refusal> 
     }
     draft.create();
     // If a person repeats the first words, the title becomes theirs, so that no model replaces it.
-    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
-    if is_by_words || draft.control.title.as_deref() != Some(title) {
+    let is_by_words = draft.control.title.source == Some(TitleSource::FirstWords);
+    if is_by_words || draft.control.title.text.as_deref() != Some(title) {
         draft.push(Event::TitleSet {
             title: title.to_owned(),
             source: Some(TitleSource::Person),
@@ -42,8 +42,8 @@ pub(super) fn title_by_words(draft: &mut Draft<'_>, text: &str) {
 
 /// Requests a title from a model after an answer, once, unless a person has given one.
 pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
-    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
-    let is_unasked = draft.control.titling == Titling::Unasked;
+    let is_by_words = draft.control.title.source == Some(TitleSource::FirstWords);
+    let is_unasked = draft.control.title.titling == Titling::Unasked;
     if draft.inputs.rules.has_titles_made && is_by_words && is_unasked {
         draft.push(Event::TitlingMoved {
             to: Titling::Asked(turn),
@@ -54,11 +54,11 @@ pub(super) fn ask_for_title(draft: &mut Draft<'_>, turn: TurnId) {
 /// Ends the title request, with or without a title. A title that a person has given meanwhile stays; the
 /// usage of the request counts in any case.
 pub(super) fn titled(draft: &mut Draft<'_>, title: Option<&str>, spent: &[Spent]) {
-    let Titling::Asked(turn) = draft.control.titling else {
+    let Titling::Asked(turn) = draft.control.title.titling else {
         return;
     };
     draft.spend(turn, spent);
-    let is_by_words = draft.control.title_source == Some(TitleSource::FirstWords);
+    let is_by_words = draft.control.title.source == Some(TitleSource::FirstWords);
     if let Some(title) = title.filter(|_| is_by_words) {
         draft.push(Event::TitleSet {
             title: title.to_owned(),

@@ -57,7 +57,7 @@ impl Draft<'_> {
             effort,
             attachments: attachments.to_vec(),
         });
-        if self.control.title.is_none() {
+        if self.control.title.text.is_none() {
             let name = attachments.first().map_or("", |first| first.name.as_str());
             let is_blank = text.trim().is_empty();
             title_by_words(self, if is_blank { name } else { text });
@@ -271,7 +271,7 @@ impl Draft<'_> {
             return (String::new(), Wants::default());
         };
         let rules = self.inputs.rules;
-        let session = (&*self.control.rules, self.control.totals.cost);
+        let session = (&*self.control.rules, self.control.usage.totals.cost);
         let ruling = rules.rule_on(session, (id, args), (facts, self.inputs.now));
         let expires_after_ms = rules.approval_expiry_ms;
         let wants = ruling.wants().expiring(self.inputs.now, expires_after_ms);
@@ -516,7 +516,7 @@ impl Draft<'_> {
 
     /// Allowed during a turn: applies from the next model request on.
     pub(super) fn choose_window(&mut self, whole: bool) {
-        if self.control.reads_whole != whole {
+        if self.control.context.reads_whole != whole {
             self.create();
             self.push(Event::WindowChosen { whole });
         }
@@ -534,7 +534,7 @@ impl Draft<'_> {
                 wrong,
             ));
         }
-        if self.control.strategies.as_deref() != strategies {
+        if self.control.context.strategies.as_deref() != strategies {
             self.create();
             let strategies = strategies.map(<[_]>::to_vec);
             self.push(Event::CompactionChosen { strategies });

@@ -26,13 +26,13 @@ const REMEMBERED_MESSAGES: usize = 256;
 impl SessionState {
     /// Folds the commit that follows this state.
     pub fn apply(&mut self, commit: &Commit) {
-        let totals = self.control.totals;
+        let totals = self.control.usage.totals;
         for event in &commit.events {
             self.evolve_entries(event, commit.at);
             self.control.evolve(event, commit.at);
         }
         if commit.is_inherited {
-            self.control.totals = totals;
+            self.control.usage.totals = totals;
         }
         self.control.version = commit.version;
         self.control.at = commit.at;
@@ -152,17 +152,17 @@ impl Control {
             let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
             // The lowered limit belongs to the model, whatever its effort.
             if self.model.as_ref().map(named) != Some(named(model)) {
-                self.max_tokens = None;
+                self.context.max_tokens = None;
             }
             self.model = Some(model.clone());
         } else if let Event::WindowChosen { whole } = event {
-            self.reads_whole = *whole;
-            self.max_tokens = None;
+            self.context.reads_whole = *whole;
+            self.context.max_tokens = None;
         } else if let Event::CompactionChosen { strategies } = event {
-            self.strategies.clone_from(strategies);
+            self.context.strategies.clone_from(strategies);
         } else if let Event::ContextCompacted(it) = event {
-            self.has_short_results |= it.compaction.short_before > 0;
-            self.compaction = Some(it.compaction.clone());
+            self.context.has_short_results |= it.compaction.short_before > 0;
+            self.context.compaction = Some(it.compaction.clone());
         } else if matches!(event, Event::ContextReset) {
             self.reset();
         }
@@ -170,17 +170,17 @@ impl Control {
 
     fn evolve_title(&mut self, event: &Event) {
         if let Event::TitleSet { title, source } = event {
-            self.title = Some(title.clone());
-            self.title_source = *source;
+            self.title.text = Some(title.clone());
+            self.title.source = *source;
         } else if let Event::TitlingMoved { to } = event {
-            self.titling = *to;
+            self.title.titling = *to;
         }
     }
 
     fn hand_over(&mut self, (runner, engine): (&GatewayId, Option<&EngineId>), at: Timestamp) {
-        self.runner = Some(runner.clone());
-        self.runner_engine = engine.cloned();
-        self.epoch = self.epoch.saturating_add(1);
+        self.runner.gateway = Some(runner.clone());
+        self.runner.engine = engine.cloned();
+        self.runner.epoch = self.runner.epoch.saturating_add(1);
         self.forget_dry_runs();
         if let Some(turn) = &mut self.turn {
             // The turn did not run while it had no runner.
@@ -219,7 +219,7 @@ impl Control {
     fn settle_workspace(&mut self, outcome: WorkspaceCopy) {
         self.awaits_workspace = false;
         if matches!(outcome, WorkspaceCopy::Copied { .. }) {
-            self.engine.clone_from(&self.runner_engine);
+            self.engine.clone_from(&self.runner.engine);
         }
         if self.turn.is_none() {
             self.notes.push(workspace_note(outcome).to_owned());
@@ -230,14 +230,14 @@ impl Control {
     fn keep_place(&mut self, id: &BlobId, path: &str) {
         self.placed.insert(id.clone(), path.into());
         if self.engine.is_none() {
-            self.engine.clone_from(&self.runner_engine);
+            self.engine.clone_from(&self.runner.engine);
         }
     }
 
     fn reset(&mut self) {
         self.notes.clear();
-        self.compaction = None;
-        self.has_short_results = false;
+        self.context.compaction = None;
+        self.context.has_short_results = false;
         self.last_ending = None;
     }
 

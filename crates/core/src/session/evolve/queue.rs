@@ -284,7 +284,7 @@ impl Control {
         });
         self.used_tools.extend(used);
         if is_here && self.engine.is_none() {
-            self.engine.clone_from(&self.runner_engine);
+            self.engine.clone_from(&self.runner.engine);
         }
     }
 

@@ -42,7 +42,7 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             count(control, event);
             end_turn(control, Ending::Answered);
         }
-        Event::Spent { usage, cost, .. } => control.totals += (*usage, *cost),
+        Event::Spent { usage, cost, .. } => control.usage.totals += (*usage, *cost),
         Event::TurnFailed { .. } => end_turn(control, Ending::Failed),
         Event::Cancelled { .. } => end_turn(control, Ending::Cancelled),
         Event::ContextCut {
@@ -51,12 +51,12 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
             ..
         } => cut(control, strategy, *max_tokens),
         Event::ResultsShortened { .. } => {
-            control.has_short_results = true;
+            control.context.has_short_results = true;
             if let Some(turn) = &mut control.turn {
                 turn.is_shortening_told = true;
             }
         }
-        Event::CompactedByVendor(it) => control.compacting = it.usage,
+        Event::CompactedByVendor(it) => control.usage.compacting = it.usage,
         Event::StopRequested { limit_ms, .. } => {
             if let Some(turn) = &mut control.turn {
                 turn.is_stopping = true;
@@ -71,12 +71,12 @@ pub(super) fn evolve_turn(control: &mut Control, event: &Event, at: Timestamp) {
 fn cut(control: &mut Control, strategy: &str, max_tokens: Option<u64>) {
     if !drops_nothing(strategy) {
         // Its places count from an entry that was dropped.
-        control.compaction = None;
+        control.context.compaction = None;
     }
     if strategy == LOWER_LIMIT {
-        control.max_tokens = max_tokens.or(control.max_tokens);
+        control.context.max_tokens = max_tokens.or(control.context.max_tokens);
     }
-    control.has_short_results |= strategy == SHORTEN_RESULTS;
+    control.context.has_short_results |= strategy == SHORTEN_RESULTS;
     if let Some(turn) = &mut control.turn {
         turn.max_tokens = max_tokens.or(turn.max_tokens);
         turn.is_shortening_told |= strategy == SHORTEN_RESULTS;
@@ -97,7 +97,7 @@ fn take_waiting(control: &mut Control, request: ModelRequestId, took: &[u64]) ->
     let turn = control.turn.as_ref();
     if turn.is_none_or(|running| running.id != request.turn) {
         // A retry reads no new message and keeps the earlier question.
-        control.question = took.iter().copied().min().or(control.question);
+        control.context.question = took.iter().copied().min().or(control.context.question);
     }
     wanted
 }
@@ -155,11 +155,11 @@ fn count(control: &mut Control, event: &Event) {
         ..
     } = event
     {
-        control.totals += (*usage, *cost);
+        control.usage.totals += (*usage, *cost);
         // The tokens of the vendor's compaction are not part of the context.
-        let compacting = control.compacting.take().unwrap_or_default();
-        control.last_usage = usage.without(compacting);
-        control.last_request.clone_from(request);
+        let compacting = control.usage.compacting.take().unwrap_or_default();
+        control.usage.last_usage = usage.without(compacting);
+        control.usage.last_request.clone_from(request);
     }
 }
 

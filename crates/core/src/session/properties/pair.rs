@@ -50,7 +50,7 @@ impl Gateway {
     /// The shell's `reconcile`: only the runner runs effects.
     fn reconcile(&mut self, world: &mut World) {
         let control = &self.state.control;
-        if !control.is_run_by(&self.id) || self.epoch != control.epoch {
+        if !control.is_run_by(&self.id) || self.epoch != control.runner.epoch {
             self.calls.clear();
             self.opening.clear();
             self.model = None;
@@ -58,7 +58,7 @@ impl Gateway {
         if !control.is_run_by(&self.id) {
             return;
         }
-        self.epoch = control.epoch;
+        self.epoch = control.runner.epoch;
         self.model = effects(control)
             .into_iter()
             .find_map(|effect| match effect {
@@ -113,7 +113,7 @@ impl Gateway {
                     world.state.control.is_run_by(&self.id),
                     "only the runner has outcomes"
                 );
-                assert_eq!(epoch, world.state.control.epoch);
+                assert_eq!(epoch, world.state.control.runner.epoch);
             }
             world.append(events.clone());
             self.read_on(world, usize::MAX);
@@ -134,7 +134,7 @@ impl Gateway {
 
     /// Takes the session over because the runner is believed to be dead, which may be wrong.
     fn take_over(&mut self, world: &mut World) {
-        let from = self.state.control.runner.clone();
+        let from = self.state.control.runner.gateway.clone();
         if self.state.control.is_unfinished() && from.as_ref() != Some(&self.id) {
             self.commit(world, &Command::TakeOver { from }, None)
                 .unwrap();

@@ -300,7 +300,7 @@ impl World {
         let (was, is) = (&before.control, &self.state.control);
         assert_eq!(commit.seq, was.seq);
         assert_eq!(commit.last_seq(), is.seq, "`seq` has no gap");
-        check_totals(was.totals, is.totals, &commit.events);
+        check_totals(was.usage.totals, is.usage.totals, &commit.events);
         let mut step = before.clone();
         for event in &commit.events {
             let entries = step.entries.clone();
@@ -364,7 +364,7 @@ impl World {
                 );
             }
             Event::WindowChosen { whole } => {
-                assert_eq!(after.control.reads_whole, *whole);
+                assert_eq!(after.control.context.reads_whole, *whole);
             }
             Event::Queued { calls } => {
                 for call in calls {
@@ -537,7 +537,7 @@ impl World {
         self.running.clear();
         self.starts += 1;
         self.state = self.folded();
-        let from = self.state.control.runner.clone();
+        let from = self.state.control.runner.gateway.clone();
         let tasks = self.tasks();
         self.tell(&Command::TakeOver { from }).unwrap();
         assert_eq!(self.tasks(), tasks, "a task is picked up, whoever is gone");
@@ -666,9 +666,13 @@ impl World {
         self.check_folds();
         let control = &self.state.control;
         assert_eq!(control.turn, None, "nothing runs in a new fork");
-        assert_eq!(control.totals, Totals::default(), "nothing is paid twice");
+        assert_eq!(
+            control.usage.totals,
+            Totals::default(),
+            "nothing is paid twice"
+        );
         assert_eq!(control.forked_from.as_ref(), Some(origin));
-        assert_eq!(control.runner, None, "whoever asks first runs it");
+        assert_eq!(control.runner.gateway, None, "whoever asks first runs it");
         assert!(control.used_tools.is_empty() && control.unknown.is_empty());
         check_pairs(&self.state.entries);
         let shown = |journal: &[Commit]| -> Vec<(u64, Timestamp, Event)> {

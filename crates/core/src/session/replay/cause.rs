@@ -27,7 +27,7 @@ pub(super) fn causes(control: &Control, rest: &[Event]) -> Vec<Command> {
     match first {
         Event::Created { .. } => created(rest.get(1..).unwrap_or_default()),
         Event::OwnerChanged { .. } => {
-            let from = control.runner.clone();
+            let from = control.runner.gateway.clone();
             let dry_run = rest.get(1).and_then(dry_run);
             let others = [Command::TakeOver { from }, Command::Retry];
             dry_run.into_iter().chain(others).collect()

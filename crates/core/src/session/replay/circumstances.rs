@@ -230,9 +230,9 @@ fn gateway(control: &Control, rest: &[Event]) -> (GatewayId, Option<EngineId>) {
         _ => None,
     });
     claimed.unwrap_or_else(|| {
-        let runner = control.runner.clone();
+        let runner = control.runner.gateway.clone();
         let runner = runner.unwrap_or_else(|| GatewayId::from(String::new()));
-        (runner, control.runner_engine.clone())
+        (runner, control.runner.engine.clone())
     })
 }
 

@@ -27,7 +27,7 @@ fn what_is_attached_stays_with_its_message_and_old_messages_have_nothing() {
         attachments: vec![cat.clone()],
     };
     world.tell(&say).unwrap();
-    assert_eq!(world.state.control.title.as_deref(), Some("cat.png"));
+    assert_eq!(world.state.control.title.text.as_deref(), Some("cat.png"));
     let Entry::User { attachments, .. } = &***world.state.entries.last().unwrap() else {
         panic!("no message");
     };
@@ -72,7 +72,7 @@ fn where_an_attachment_was_put_is_kept_once() {
     assert_eq!(told.count(), 1);
     assert_eq!(
         world.state.control.engine,
-        world.state.control.runner_engine
+        world.state.control.runner.engine
     );
     assert_eq!(
         world.state.control.turn.as_ref().unwrap().request(),

@@ -19,14 +19,17 @@ fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none()
     world.tell(&choose(Some(&middle))).unwrap();
     world.tell(&choose(Some(&middle))).unwrap();
     assert_eq!(world.journal.len(), 1);
-    assert_eq!(world.state.control.strategies.as_deref(), Some(&middle[..]));
+    assert_eq!(
+        world.state.control.context.strategies.as_deref(),
+        Some(&middle[..])
+    );
     let mixed = [CompactionStrategy::None, CompactionStrategy::DeleteOld];
     for wrong in [&mixed[..], &[]] {
         let refusal = world.tell(&choose(Some(wrong))).unwrap_err();
         assert_eq!(refusal.field, Some("strategies"));
     }
     world.tell(&choose(None)).unwrap();
-    assert_eq!(world.state.control.strategies, None);
+    assert_eq!(world.state.control.context.strategies, None);
 }
 
 #[test]
@@ -61,7 +64,7 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
         ..answer("second", vec![])
     };
     world.tell(&Command::Answered { request, answer }).unwrap();
-    assert_eq!(world.state.control.compaction, Some(made));
+    assert_eq!(world.state.control.context.compaction, Some(made));
     assert_eq!(
         world.state.entries[..3],
         entries,
@@ -72,7 +75,7 @@ fn what_a_request_left_out_is_an_event_and_stays_so_until_the_context_begins_ane
     let told = place(|event| matches!(event, Event::ContextCompacted(_)));
     assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
     world.tell(&Command::ResetContext).unwrap();
-    assert_eq!(world.state.control.compaction, None);
+    assert_eq!(world.state.control.context.compaction, None);
 }
 
 /// Asserts S2.26.
@@ -107,7 +110,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     }
     world.answer("second", vec![]);
     world.tell(&say("three")).unwrap();
-    assert_eq!(world.state.control.max_tokens, Some(1));
+    assert_eq!(world.state.control.context.max_tokens, Some(1));
     let turn = world.state.control.turn.as_ref().unwrap();
     assert!(!turn.is_limit_lowered);
     let chosen = world.state.control.model.clone().unwrap();
@@ -118,7 +121,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     let larger = ModelChoice::new("other", "larger");
     for (model, expected) in [(thinks, Some(1)), (larger, None)] {
         world.tell(&Command::ChooseModel { model }).unwrap();
-        assert_eq!(world.state.control.max_tokens, expected);
+        assert_eq!(world.state.control.context.max_tokens, expected);
     }
 }
 
@@ -153,8 +156,8 @@ fn what_a_vendor_compacted_is_told_counted_and_decided_again() {
     let place = |wanted: fn(&Event) -> bool| events.iter().rposition(|event| wanted(event));
     let told = place(|event| matches!(event, Event::CompactedByVendor(_)));
     assert!(told.is_some() && told < place(|event| matches!(event, Event::Answered { .. })));
-    assert_eq!(world.state.control.last_usage, plain.usage);
-    assert_eq!(world.state.control.totals.total_tokens, 70);
+    assert_eq!(world.state.control.usage.last_usage, plain.usage);
+    assert_eq!(world.state.control.usage.totals.total_tokens, 70);
     let mut replay = Replay::default();
     for commit in &world.journal {
         replay.step(commit).unwrap();

@@ -68,7 +68,7 @@ fn a_fork_of_nothing_is_a_session_without_a_past() {
     let mut fork = world.forked(0);
     assert!(fork.tell(&Command::Retry).is_err());
     fork.tell(&say("new")).unwrap();
-    assert_eq!(fork.state.control.title.as_deref(), Some("new"));
+    assert_eq!(fork.state.control.title.text.as_deref(), Some("new"));
 }
 
 /// Asserts S1.4: usage before the fork is only counted in the original session.
@@ -89,10 +89,10 @@ fn what_was_paid_before_is_not_paid_again() {
     };
     world.tell(&Command::Answered { request, answer }).unwrap();
     let fork = world.forked(world.state.control.seq);
-    assert_eq!(world.state.control.totals.cost, MicroUsd(7));
-    assert_eq!(fork.state.control.totals.cost, MicroUsd(0));
+    assert_eq!(world.state.control.usage.totals.cost, MicroUsd(7));
+    assert_eq!(fork.state.control.usage.totals.cost, MicroUsd(0));
     // The size of the context is still known.
-    assert_eq!(fork.state.control.last_usage, usage);
+    assert_eq!(fork.state.control.usage.last_usage, usage);
 }
 
 #[test]

@@ -38,9 +38,9 @@ fn an_imported_session_is_at_rest_costs_nothing_and_folds_from_its_journal() {
         said(Speaker::Model(None), Some(9_000), "second"),
     ]);
     let control = &state.control;
-    assert_eq!(control.title.as_deref(), Some("Elsewhere"));
+    assert_eq!(control.title.text.as_deref(), Some("Elsewhere"));
     assert_eq!(control.activity(), Activity::Idle);
-    assert_eq!(control.totals, Totals::default());
+    assert_eq!(control.usage.totals, Totals::default());
     assert!(control.waiting.is_empty() && control.turn.is_none());
     assert_eq!((control.turns, state.entries.len()), (2, 4));
     let times: Vec<i64> = commits.iter().map(|commit| commit.at.0).collect();

@@ -25,13 +25,13 @@ fn a_switch_of_the_model_counts_from_the_next_request_on_and_counters_go_on() {
     let control = &world.state.control;
     assert_eq!(control.asked().unwrap().model, "m", "it was asked already");
     world.answer("I will", vec![proposal("read_a", json!({}))]);
-    let before = world.state.control.totals.total_tokens;
+    let before = world.state.control.usage.totals.total_tokens;
     for call in world.queue() {
         world.tell(&approve(&call)).unwrap();
         world.finish(&call);
     }
     world.answer("done", vec![]);
-    assert!(world.state.control.totals.total_tokens > before);
+    assert!(world.state.control.usage.totals.total_tokens > before);
     let told: Vec<(&str, &str)> = world
         .events()
         .filter_map(|event| match event {
@@ -108,10 +108,10 @@ fn the_window_is_chosen_once_and_holds_until_it_is_taken_back() {
     world.tell(&say("go")).unwrap();
     world.tell(&window(true)).unwrap();
     world.tell(&window(true)).unwrap();
-    assert!(world.state.control.reads_whole);
+    assert!(world.state.control.context.reads_whole);
     world.answer("done", vec![]);
     world.tell(&window(false)).unwrap();
-    assert!(!world.state.control.reads_whole);
+    assert!(!world.state.control.context.reads_whole);
     let told: Vec<bool> = world
         .events()
         .filter_map(|event| match event {
@@ -127,7 +127,7 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
     let mut world = World::new();
     world.has_engine = false;
     world.tell(&say("go")).unwrap();
-    assert_eq!(world.state.control.runner_engine, None);
+    assert_eq!(world.state.control.runner.engine, None);
     // The engine becomes available while the model answers.
     world.has_engine = true;
     world.answer(
@@ -139,11 +139,11 @@ fn an_engine_that_came_since_keeps_the_files_of_what_starts_next() {
     }
     let control = &world.state.control;
     assert!(control.engine.is_some(), "{control:?}");
-    let epoch = control.epoch;
+    let epoch = control.runner.epoch;
     for call in world.queue() {
         world.finish(&call);
     }
     world.answer("done", vec![]);
     world.tell(&say("and now")).unwrap();
-    assert_eq!(world.state.control.epoch, epoch, "it came once");
+    assert_eq!(world.state.control.runner.epoch, epoch, "it came once");
 }

@@ -18,7 +18,7 @@ fn is_asked(world: &World) -> bool {
 }
 
 fn title(world: &World) -> &str {
-    world.state.control.title.as_deref().unwrap()
+    world.state.control.title.text.as_deref().unwrap()
 }
 
 fn titled(title: Option<&str>) -> Command {
@@ -51,11 +51,11 @@ fn the_first_words_are_the_title_and_no_model_is_asked_unless_that_is_set() {
 fn a_model_gives_the_title_once_and_what_it_used_counts() {
     let mut world = answered(true);
     assert!(is_asked(&world));
-    let before = world.state.control.totals;
+    let before = world.state.control.usage.totals;
     world.tell(&titled(Some("Mending a sail"))).unwrap();
     assert_eq!(title(&world), "Mending a sail");
     assert!(!is_asked(&world));
-    let totals = world.state.control.totals;
+    let totals = world.state.control.usage.totals;
     assert_eq!(totals.total_tokens - before.total_tokens, 15);
     assert_eq!(totals.cost.0 - before.cost.0, 7);
     world.tell(&titled(Some("Twice"))).unwrap();
@@ -98,10 +98,10 @@ fn what_a_person_calls_a_session_stays() {
     for words in ["Mine", "how do I mend a sail"] {
         let mut world = answered(true);
         world.tell(&rename(words)).unwrap();
-        let before = world.state.control.totals.total_tokens;
+        let before = world.state.control.usage.totals.total_tokens;
         world.tell(&titled(Some("Sails"))).unwrap();
         assert_eq!(title(&world), words);
-        assert!(world.state.control.totals.total_tokens > before);
+        assert!(world.state.control.usage.totals.total_tokens > before);
         assert!(!is_asked(&world));
     }
 }

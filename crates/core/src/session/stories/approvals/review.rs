@@ -97,7 +97,7 @@ fn a_yes_of_the_model_approves_what_was_opened_and_the_row_names_it() {
         }
     );
     assert_eq!(under_review(&world), None, "nobody opened the other one");
-    assert_eq!(world.state.control.totals.cost, MicroUsd(7));
+    assert_eq!(world.state.control.usage.totals.cost, MicroUsd(7));
     world.tell(&approve(&calls[1])).unwrap();
     assert_eq!(world.started().len(), 2);
     world.check_folds();
@@ -181,7 +181,7 @@ fn the_person_is_faster_and_a_late_yes_or_no_changes_nothing_but_the_cost() {
         let turn = world.state.control.turn.as_ref().unwrap();
         assert!(turn.call(&calls[0]).unwrap().is_ended());
         assert_eq!(world.state.control.reviewing.refusals, 0);
-        assert_eq!(world.state.control.totals.cost, MicroUsd(7));
+        assert_eq!(world.state.control.usage.totals.cost, MicroUsd(7));
         assert!(world.started().is_empty());
         world.check_folds();
     }
