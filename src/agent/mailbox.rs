@@ -1,16 +1,18 @@
 //! Defines the mailbox messages of a session's task, and refusals that do not need a session.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::oneshot;
 
+use super::checkpoints::Checkpoints;
 use super::cluster::message::SessionUpdate;
-use super::effects::tool_call::SessionTools;
-use super::effects::tool_call::workspace::WorkspaceDoor;
 use super::feed::{Feed, Joined, QueueView};
 use super::request::Submission;
 use crate::domain::{Code, MicroUsd, Reached, Resource, Role, SandboxId, UserId};
+use crate::servers::Held;
 use crate::session::{Command, Refusal, SessionRules};
 use crate::telemetry::instruments;
 
@@ -31,14 +33,35 @@ pub(super) struct ServerQuestion<'a> {
     pub(super) rules: (&'a SessionRules, MicroUsd),
 }
 
+/// Gives access to a session's servers for requests that are not tool calls.
+#[async_trait]
+pub(super) trait ServerDoor: Send + Sync {
+    /// Returns the session's connection, opened if necessary, and the time limit for an answer. Refuses if a
+    /// rule denies the request.
+    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal>;
+}
+
 /// The parts of a request to a session's servers: the servers, and the rules and cost that may forbid it.
 pub(super) struct ToolsNow {
-    pub(super) tools: Arc<SessionTools>,
+    pub(super) tools: Arc<dyn ServerDoor>,
     /// The rules given in the session.
     pub(super) rules: Arc<SessionRules>,
     /// The session's cost so far.
     pub(super) cost: MicroUsd,
     pub(super) feed: Arc<Feed>,
+}
+
+/// Gives the owner access to a session's files. The session stays in memory while this value lives.
+#[async_trait]
+pub(super) trait WorkspaceDoor: Send + Sync {
+    /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
+    async fn is_unused(&self) -> bool;
+    /// Returns the server in the session's sandbox, started if necessary.
+    async fn open(&self) -> Result<Held, Refusal>;
+    /// The size limit of the workspace in bytes.
+    fn room(&self) -> u64;
+    /// The checkpoints of the workspace.
+    fn checkpoints(&self) -> &Checkpoints;
 }
 
 /// A message to the session's task. Large parts are boxed, because a mailbox has room for many messages.
@@ -54,7 +77,7 @@ pub(super) enum Message {
     /// Asks for access to the files, for the owner to read or change them.
     Files {
         by: UserId,
-        reply: oneshot::Sender<Result<WorkspaceDoor, Refusal>>,
+        reply: oneshot::Sender<Result<Box<dyn WorkspaceDoor>, Refusal>>,
     },
     /// Asks for the queue as of journal version `version` or later.
     Queue {

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::membership::Membership;
 use super::message::{ClusterMessage, SessionUpdate};
-use crate::agent::feed::What;
 use crate::agent::feed::running_answer::RunningAnswer;
+use crate::agent::feed::{Outlet, What};
 use crate::domain::{GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
@@ -111,15 +111,14 @@ impl FeedBroadcaster {
             key,
         }
     }
+}
 
-    /// Returns true if output of effects that run here may be shown now. Output that is withheld is not lost:
-    /// a watcher finds the gap and gets the whole answer.
-    pub(in crate::agent) fn may_speak(&self) -> bool {
+impl Outlet for FeedBroadcaster {
+    fn may_speak(&self) -> bool {
         self.membership.is_awake()
     }
 
-    /// Forwards a signal of an effect. Signals that follow from commits need no forwarding.
-    pub(in crate::agent) fn relay(&self, what: &What) {
+    fn relay(&self, what: &What) {
         // A gateway that starts meanwhile asks for the whole answer.
         if self.membership.is_alone() {
             return;
@@ -145,8 +144,7 @@ impl FeedBroadcaster {
         }
     }
 
-    /// Forwards the whole answer, for a gateway that joined late.
-    pub(in crate::agent) fn relay_answer(&self, answer: &RunningAnswer) {
+    fn relay_answer(&self, answer: &RunningAnswer) {
         self.broadcaster
             .tell(&self.key, || SessionUpdate::Answer(answer.clone()));
     }

@@ -8,12 +8,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::effects::tool_call::SessionTools;
 use crate::domain::SessionKey;
-use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse};
+use crate::store::live::cluster_bus::{ClusterBus, PresenceSign, SessionUse, Site};
 
 /// The interval at which the entry of a session in use is renewed.
 const RENEW_EVERY: Duration = Duration::from_secs(5);
+
+/// Tells where a session's tools run now.
+pub(in crate::agent) trait HasSite: Send + Sync {
+    /// The engine that keeps the files, and the running container.
+    fn site(&self) -> Site;
+}
 
 /// The sessions in this gateway's memory.
 pub(in crate::agent) struct Presence {
@@ -32,7 +37,7 @@ struct Known {
 }
 
 struct SessionInUse {
-    tools: Arc<SessionTools>,
+    tools: Arc<dyn HasSite>,
     is_owner: bool,
     /// The last published value.
     told: Option<SessionUse>,
@@ -59,10 +64,10 @@ impl Presence {
 
     /// Records that a session is in memory, and whether this gateway runs it. Published at once if that or
     /// its sandbox changed.
-    pub(in crate::agent) fn note(
+    pub(in crate::agent) fn note<T: HasSite + 'static>(
         &self,
         key: &SessionKey,
-        tools: &Arc<SessionTools>,
+        tools: &Arc<T>,
         is_owner: bool,
     ) {
         if !self.cluster_bus.is_shared() {
@@ -73,11 +78,11 @@ impl Presence {
             .in_use
             .entry(key.clone())
             .or_insert_with(|| SessionInUse {
-                tools: Arc::clone(tools),
+                tools: Arc::<T>::clone(tools),
                 is_owner,
                 told: None,
             });
-        (entry.tools, entry.is_owner) = (Arc::clone(tools), is_owner);
+        (entry.tools, entry.is_owner) = (Arc::<T>::clone(tools), is_owner);
         let is_news = entry.told.as_ref() != Some(&entry.now());
         drop(known);
         if is_news {
@@ -86,10 +91,12 @@ impl Presence {
     }
 
     /// Records that a session left memory, unless another task has it by now.
-    pub(in crate::agent) fn leave(&self, key: &SessionKey, tools: &Arc<SessionTools>) {
+    pub(in crate::agent) fn leave<T: HasSite>(&self, key: &SessionKey, tools: &Arc<T>) {
         let mut known = self.known();
         let entry = known.in_use.get(key);
-        if entry.is_some_and(|entry| Arc::ptr_eq(&entry.tools, tools)) {
+        if entry
+            .is_some_and(|entry| std::ptr::addr_eq(Arc::as_ptr(&entry.tools), Arc::as_ptr(tools)))
+        {
             known.in_use.remove(key);
             known.left.push(key.clone());
             drop(known);

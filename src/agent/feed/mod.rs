@@ -23,7 +23,6 @@ pub use self::queue_state::{OthersSession, QueueState};
 pub use self::usage::{GoingOn, LeftOut, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, Merged, RunningAnswer};
-use super::cluster::broadcaster::FeedBroadcaster;
 use crate::domain::{
     CallId, Code, CompactionStrategy, Iteration, ModelRequestId, ResourceRef, Timestamp, TurnId,
 };
@@ -39,7 +38,20 @@ pub struct Feed {
     /// Never held across an await. Signals are sent while it is locked, so that answer and ring agree.
     running: Mutex<Running>,
     /// Forwards effects that run here to the other gateways.
-    outlet: Option<FeedBroadcaster>,
+    outlet: Option<Box<dyn Outlet>>,
+}
+
+/// Forwards the feed of effects that run here.
+pub(super) trait Outlet: Send + Sync {
+    /// Returns true if output of effects that run here may be shown now. Output that is withheld is not lost:
+    /// a watcher finds the gap and gets the whole answer.
+    fn may_speak(&self) -> bool;
+
+    /// Forwards a signal of an effect. Signals that follow from commits need no forwarding.
+    fn relay(&self, what: &What);
+
+    /// Forwards the whole answer, for a gateway that joined late.
+    fn relay_answer(&self, answer: &RunningAnswer);
 }
 
 /// Identifies one model request of this gateway; pieces with another ticket are dropped.
@@ -232,9 +244,9 @@ impl Default for Feed {
 
 impl Feed {
     /// Makes a feed whose signals are forwarded through the outlet.
-    pub(super) fn new(outlet: FeedBroadcaster) -> Self {
+    pub(super) fn new(outlet: impl Outlet + 'static) -> Self {
         Self {
-            outlet: Some(outlet),
+            outlet: Some(Box::new(outlet)),
             ..Self::default()
         }
     }

@@ -8,9 +8,10 @@ use tokio::time::Instant;
 use super::{LiveSession, Lost};
 use crate::agent::cluster::message::SessionUpdate;
 use crate::agent::effects::first_attempt;
-use crate::agent::effects::tool_call::workspace::WorkspaceDoor;
+use crate::agent::effects::tool_call::workspace::OwnersDoor;
 use crate::agent::feed::What;
 use crate::agent::feed::running_answer::Merged;
+use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
 use crate::store::clock::now;
@@ -116,7 +117,10 @@ impl LiveSession {
 
     /// Gives the owner access to the session's files. This gateway runs the session from then on, unless
     /// another one works in it.
-    pub(super) async fn open_files(&mut self, by: &UserId) -> Result<WorkspaceDoor, Refusal> {
+    pub(super) async fn open_files(
+        &mut self,
+        by: &UserId,
+    ) -> Result<Box<dyn WorkspaceDoor>, Refusal> {
         self.replica.admit(by)?;
         if !self.replica.is_run_here() {
             self.replica.catch_up().await;
@@ -153,10 +157,10 @@ impl LiveSession {
             }
             self.replica.command(Command::TakeOver { from }).await?;
         }
-        Ok(WorkspaceDoor {
+        Ok(Box::new(OwnersDoor {
             tools,
             _guest: self.running.guest(),
-        })
+        }))
     }
 
     /// Decides the waiting calls by the current rules, if these changed since the last look.

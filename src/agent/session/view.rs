@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::replica::Replica;
+use crate::agent::cluster::presence::HasSite as _;
 use crate::agent::effects::model_request::meter::Meter;
 use crate::agent::effects::session_agent::Reads;
 use crate::agent::feed::{
     GoingOn, Joined, LeftOut, QueueState, QueueView, SessionView, TurnView, UsageState,
 };
-use crate::agent::mailbox::ToolsNow;
+use crate::agent::mailbox::{ServerDoor, ToolsNow};
 use crate::agent::request::Submission;
 use crate::context::{Arranged, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
@@ -42,7 +43,7 @@ impl Replica {
     pub(super) fn tools_now(&self) -> ToolsNow {
         let control = &self.state.control;
         ToolsNow {
-            tools: Arc::clone(&self.agent.tools),
+            tools: Arc::clone(&self.agent.tools) as Arc<dyn ServerDoor>,
             rules: Arc::clone(&control.rules),
             cost: control.usage.totals.cost,
             feed: Arc::clone(&self.feed),

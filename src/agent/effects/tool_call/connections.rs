@@ -4,21 +4,22 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::SessionTools;
 use super::outcome::failed;
-use crate::agent::mailbox::ServerQuestion;
+use crate::agent::cluster::presence::HasSite;
+use crate::agent::mailbox::{ServerDoor, ServerQuestion};
 use crate::domain::{Code, ToolRef};
 use crate::servers::{BUNDLED, Held, Opened, ServerEntry, Source};
 use crate::session::{Outcome, Refusal};
 use crate::store::clock::now;
 use crate::store::live::cluster_bus::Site;
 
-impl SessionTools {
-    /// Returns where the tools run now, as far as the session was used: the engine that keeps the files, and
-    /// the running container.
-    pub(in crate::agent) fn site(&self) -> Site {
+impl HasSite for SessionTools {
+    /// The site, as far as the session was used.
+    fn site(&self) -> Site {
         let sandbox = self.assignment.settled();
         let files = self.engine().cloned().zip(sandbox.cloned());
         let bundled = self.links().get(BUNDLED).cloned();
@@ -27,13 +28,11 @@ impl SessionTools {
         let container = container.and_then(|sandbox| self.place.runtime.container(sandbox));
         Site { files, container }
     }
+}
 
-    /// Returns the session's connection to a server for a request that is not a tool call, opened if
-    /// necessary, and the time limit for an answer. Refuses if a rule denies the request.
-    pub(in crate::agent) async fn reach(
-        &self,
-        question: &ServerQuestion<'_>,
-    ) -> Result<(Held, Duration), Refusal> {
+#[async_trait]
+impl ServerDoor for SessionTools {
+    async fn reach(&self, question: &ServerQuestion<'_>) -> Result<(Held, Duration), Refusal> {
         let view = self.refresh().await;
         let server = question.server;
         let Some(entry) = view.entry(server).cloned() else {
@@ -53,7 +52,7 @@ impl SessionTools {
         }
         let limit = entry.config.timeout;
         let limit = limit.map_or(super::tasks::CALL_LIMIT, Duration::from_secs);
-        let held = Box::pin(self.open(&entry)).await;
+        let held = self.open(&entry).await;
         let held = held.map_err(|outcome| not_open(&outcome))?;
         Ok((held, limit))
     }

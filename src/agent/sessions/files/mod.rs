@@ -6,8 +6,7 @@ pub(in crate::agent) mod changes;
 use std::time::Duration;
 
 use super::{Sessions, may_act};
-use crate::agent::effects::tool_call::workspace::WorkspaceDoor;
-use crate::agent::mailbox::Message;
+use crate::agent::mailbox::{Message, WorkspaceDoor};
 use crate::domain::{Caller, Code, Holder, SessionKey, Share, UserId};
 use crate::mcp::{
     FileAccess, FileError, FilePart, FileRefusal, FolderPage, UploadPart, UploadedFile,
@@ -31,7 +30,7 @@ pub enum FilePurpose {
 
 /// The files of one session, for the duration of one request of its owner.
 pub struct SessionFiles {
-    door: WorkspaceDoor,
+    door: Box<dyn WorkspaceDoor>,
     by: UserId,
     upload_limit: u64,
     _share: Share,

@@ -9,9 +9,12 @@ pub(in crate::agent::effects) mod undone;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
+
 use super::SessionTools;
 use crate::agent::attachments::{file_name, is_file_name};
 use crate::agent::checkpoints::Checkpoints;
+use crate::agent::mailbox::WorkspaceDoor;
 use crate::domain::{Attachment, BlobId, Code, TurnId};
 use crate::servers::{BUNDLED, Held, Source};
 use crate::session::Refusal;
@@ -95,21 +98,20 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// The owner's access to the session's files. The session stays in memory while this value lives.
-pub(in crate::agent) struct WorkspaceDoor {
+/// The owner's access to the session's workspace.
+pub(in crate::agent) struct OwnersDoor {
     pub(in crate::agent) tools: Arc<SessionTools>,
     /// Keeps the session and its sandbox in memory.
     pub(in crate::agent) _guest: Arc<()>,
 }
 
-impl WorkspaceDoor {
-    /// Returns true if the session certainly has no files, so that nothing has to be started to find out.
-    pub(in crate::agent) async fn is_unused(&self) -> bool {
+#[async_trait]
+impl WorkspaceDoor for OwnersDoor {
+    async fn is_unused(&self) -> bool {
         self.tools.assignment.is_unclaimed().await
     }
 
-    /// Returns the server in the session's sandbox, started if necessary.
-    pub(in crate::agent) async fn open(&self) -> Result<Held, Refusal> {
+    async fn open(&self) -> Result<Held, Refusal> {
         let unavailable = |text: String| Refusal::new(Code::SandboxUnavailable, text);
         let workspace = Workspace::of(&self.tools).ok_or_else(|| {
             let lack = self.tools.place.runtime.lack();
@@ -119,7 +121,7 @@ impl WorkspaceDoor {
             );
             unavailable(format!("this session has no files: {why}"))
         })?;
-        let opening = tokio::time::timeout(START_LIMIT, Box::pin(workspace.open()));
+        let opening = tokio::time::timeout(START_LIMIT, workspace.open());
         let opened = opening.await.unwrap_or_else(|_| {
             let seconds = START_LIMIT.as_secs();
             Err(format!(
@@ -129,13 +131,11 @@ impl WorkspaceDoor {
         opened.map_err(unavailable)
     }
 
-    /// The size limit of the workspace in bytes.
-    pub(in crate::agent) fn room(&self) -> u64 {
+    fn room(&self) -> u64 {
         self.tools.place.bounds.workspace_bytes
     }
 
-    /// The checkpoints of the workspace.
-    pub(in crate::agent) fn checkpoints(&self) -> &Checkpoints {
+    fn checkpoints(&self) -> &Checkpoints {
         &self.tools.checkpoints
     }
 }
