@@ -1,6 +1,8 @@
 //! Runs the task that owns a live session: takes one command after the other, decides, appends, shows, and
 //! starts effects.
 
+mod command;
+mod commit;
 pub(super) mod creation_limit;
 mod follow;
 mod replica;
@@ -14,14 +16,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::commit::Failure;
 use self::creation_limit::CreationLimit;
-use self::replica::Failure;
 use super::effects::model_request::meter::seen;
 use super::effects::{Running, Wanted};
 use super::feed::What;
 use super::feed::running_answer::RunningAnswer;
 use super::mailbox::{Accepted, Message, damaged, deleted, stopping, store_away};
-use super::request::{SessionAction, Submission, to_command};
+use super::request::{SessionAction, Submission};
 use crate::domain::{CallId, Code, Holder, SandboxId};
 use crate::session::{Command, Outcome, Output, Refusal, Rules, Spent};
 use crate::store::clock::now;
@@ -361,7 +363,7 @@ impl LiveSession {
         // Stop twice: messages that wait for the turn begin another one, which reads all of them.
         for command in stops.chain([stop.clone(), stop]) {
             let stop = SessionAction::Command(command);
-            let stopped = match to_command(stop, &self.replica, &mut self.running) {
+            let stopped = match command::of_action(stop, &self.replica, &mut self.running) {
                 Ok(command) => self.replica.command(command).await.map(drop),
                 Err(refusal) => Err(refusal),
             };
@@ -397,7 +399,7 @@ impl LiveSession {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;
         }
-        let command = submission.into_command(&self.replica, &mut self.running)?;
+        let command = command::of_submission(submission, &self.replica, &mut self.running)?;
         self.may_be_created()?;
         self.replica.command(command).await
     }

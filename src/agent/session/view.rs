@@ -103,11 +103,7 @@ impl Replica {
     }
 
     /// Returns the usage of a stopped model request: from its meter if it ran here, otherwise estimated.
-    pub(in crate::agent) fn spent(
-        &self,
-        meter: Option<&Meter>,
-        so_far: &llm::Answer,
-    ) -> Vec<Spent> {
+    pub(super) fn spent(&self, meter: Option<&Meter>, so_far: &llm::Answer) -> Vec<Spent> {
         if let Some(meter) = meter {
             return meter.stop(so_far, &self.agent);
         }

@@ -72,7 +72,7 @@ impl Sessions {
         self.attachments().read(key, id).await
     }
 
-    pub(in crate::agent) fn attachments(&self) -> &Attachments {
+    pub(super) fn attachments(&self) -> &Attachments {
         &self.0.factory.parts.attachments
     }
 }

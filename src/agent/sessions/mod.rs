@@ -4,6 +4,7 @@
 pub(super) mod approvals;
 pub(super) mod attach;
 mod begun_turns;
+mod complete;
 pub(super) mod files;
 pub(super) mod fork;
 pub(super) mod import;

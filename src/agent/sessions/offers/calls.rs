@@ -96,7 +96,7 @@ fn too_large() -> Refusal {
 }
 
 /// Fills in the tool's server and the name of the view's call.
-pub(in crate::agent) async fn find_view(
+pub(in crate::agent::sessions) async fn find_view(
     sessions: &Sessions,
     key: &SessionKey,
     caller: &Caller,

@@ -14,7 +14,7 @@ use crate::session::{Command, Refusal};
 /// # Errors
 ///
 /// Fails for a call without a view, a session that is not the caller's, and one without room for attachments.
-pub(in crate::agent) async fn keep(
+pub(in crate::agent::sessions) async fn keep(
     sessions: &Sessions,
     key: &SessionKey,
     caller: &Caller,

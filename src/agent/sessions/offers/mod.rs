@@ -2,8 +2,8 @@
 //! resources and prompts over the session's own connections. No approval is asked, because the person who
 //! could approve makes the request; rules that deny still apply.
 
-pub(in crate::agent) mod calls;
-pub(in crate::agent) mod context;
+pub(super) mod calls;
+pub(super) mod context;
 mod views;
 
 pub use calls::{ViewBody, ViewContent};

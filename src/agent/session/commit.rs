@@ -1,0 +1,347 @@
+//! Decides commands, appends the commit, folds and shows it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::replica::{Lost, Replica};
+use super::telemetry;
+use crate::agent::cluster::message::ClusterMessage;
+use crate::agent::feed::{ShownEvent, What};
+use crate::agent::journal::{JournalError, Settled};
+use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
+use crate::agent::usage::fold::UsageFold;
+use crate::domain::CommitId;
+use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::store::clock::now;
+use crate::store::records::UsageRows;
+
+/// The number of commits between snapshots.
+const SNAPSHOT_EVERY: u64 = 128;
+/// The pause between two checks of an unsettled commit while the store is away.
+const SETTLE_EVERY: Duration = Duration::from_secs(1);
+
+impl Replica {
+    /// Carries out a new command; refuses it while the store is away.
+    pub(super) async fn command(&mut self, command: Command) -> Result<Accepted, Refusal> {
+        self.cluster.membership.be_heard().await;
+        let committed = self.commit(&[&command], None).await;
+        committed.map_err(|failure| match failure {
+            Failure::Refused(refusal) | Failure::Unfit(refusal) => refusal,
+            Failure::Damaged => damaged(),
+            Failure::Away(error) => {
+                tracing::warn!(session.id = %self.key.session, error = ?error, "The store is away");
+                store_away()
+            }
+        })
+    }
+
+    /// Decides, appends, folds and shows. Starts again if another gateway wrote meanwhile. Several commands
+    /// become one commit, or none of them is decided.
+    pub(super) async fn commit(
+        &mut self,
+        commands: &[&Command],
+        epoch: Option<u64>,
+    ) -> Result<Accepted, Failure> {
+        loop {
+            let now = now();
+            let rules = self.agent.tools.rules(&self.owner().id);
+            let control = &self.state.control;
+            let inputs = Inputs {
+                gateway: self.gateway(epoch),
+                rules: &rules,
+                now,
+                genesis: &self.genesis,
+            };
+            let events = decide(control, commands.iter().copied(), inputs);
+            let events = events.map_err(Failure::Refused)?;
+            if events.is_empty() {
+                return Ok(Accepted {
+                    seq: self.seq_of_repeat(commands),
+                });
+            }
+            let commit = Commit {
+                version: control.version.saturating_add(1),
+                commit_id: CommitId::from_bits(rand::random()),
+                schema: SCHEMA,
+                at: now.max(control.at),
+                seq: control.seq,
+                events,
+                is_inherited: false,
+            };
+            let is_active = commit.is_unfinished_after(control.unfinished());
+            // When no other gateway is known to live, the append also carries the announcement of the commit.
+            let is_alone = self.cluster.membership.is_alone();
+            let wake = (is_alone && self.cluster.is_shared())
+                .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
+                .flatten();
+            match self.journal.append(&commit, is_active, wake).await {
+                Settled::Stored(bytes) => {
+                    self.unsettled = None;
+                    telemetry::count(self, &commit);
+                    telemetry::tell(self, &commit);
+                    let used = UsageFold::of(&self.state.control).apply(&commit);
+                    self.state.apply(&commit);
+                    self.widen().await;
+                    self.show(&commit);
+                    self.tell_others(&commit, (!is_alone).then_some(bytes), used);
+                    return Ok(Accepted {
+                        seq: commit.last_seq().min(commit.seq.saturating_add(1)),
+                    });
+                }
+                Settled::Conflict => Box::pin(self.read_on()).await?,
+                Settled::Unfit(refusal) => return Err(Failure::Unfit(refusal)),
+                Settled::Away(error) => {
+                    self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+                    return Err(self.failure(error.into()));
+                }
+            }
+        }
+    }
+
+    /// Converts an error of the journal. After damage the task ends, and the next person to open the session
+    /// learns of it.
+    fn failure(&mut self, error: JournalError) -> Failure {
+        match error {
+            JournalError::Store(error) if !error.is_damage() => Failure::Away(error),
+            error @ (JournalError::Store(_)
+            | JournalError::Commit(_)
+            | JournalError::Gap { .. }) => {
+                tracing::error!(session.id = %self.key.session, ?error, "The journal is damaged");
+                self.lost = Some(Lost::Damaged);
+                Failure::Damaged
+            }
+        }
+    }
+
+    fn seq_of_repeat(&self, commands: &[&Command]) -> u64 {
+        let control = &self.state.control;
+        let id = if let [
+            Command::Say {
+                client_message_id, ..
+            },
+        ] = commands
+        {
+            client_message_id.as_deref()
+        } else {
+            None
+        };
+        id.and_then(|id| control.seq_of_message(id))
+            .unwrap_or(control.seq)
+    }
+
+    fn gateway(&self, epoch: Option<u64>) -> Gateway<'_> {
+        let runner = self.state.control.runner.gateway.as_ref();
+        Gateway {
+            id: &self.cluster.gateway,
+            engine: self.agent.tools.engine(),
+            is_runner_alive: runner.is_some_and(|runner| self.cluster.membership.is_alive(runner)),
+            epoch,
+        }
+    }
+
+    /// Reads and shows commits of other gateways. If the journal is gone, the session's task ends.
+    async fn read_on(&mut self) -> Result<(), Failure> {
+        let from = self.state.control.version;
+        loop {
+            let mut commits = Vec::new();
+            let read = self
+                .journal
+                .catch_up(&mut self.state, |commit| commits.push(commit.clone()));
+            let read = read.await;
+            self.widen().await;
+            self.show_creation(from);
+            for commit in &commits {
+                self.show(commit);
+            }
+            match read {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => return Err(self.failure(error)),
+            }
+        }
+        self.follow_creation(from).await;
+        self.compare_head().await
+    }
+
+    /// Ends the session's task if the stored journal is shorter than what was read from it.
+    async fn compare_head(&mut self) -> Result<(), Failure> {
+        let version = self.state.control.version;
+        let head = self.journal.version().await;
+        let head = head.map_err(|error| self.failure(error.into()))?;
+        if head >= version {
+            self.unsettled = None;
+            return Ok(());
+        }
+        let (lost, refusal) = if head == 0 {
+            (Lost::Deleted, deleted())
+        } else {
+            tracing::error!(session.id = %self.key.session, head, version, "The store came back with a shorter journal");
+            (Lost::Rewound, store_away())
+        };
+        self.lost = Some(lost);
+        Err(Failure::Refused(refusal))
+    }
+
+    /// Schedules the next check of an unsettled commit, in case it cannot be settled now.
+    pub(super) fn expect_settled(&mut self) {
+        self.unsettled = Some(Instant::now() + SETTLE_EVERY);
+    }
+
+    /// Reads missed commits; if that fails, they are read as soon as the store answers.
+    pub(super) async fn catch_up(&mut self) {
+        match self.read_on().await {
+            Ok(()) | Err(Failure::Damaged) => {}
+            Err(Failure::Refused(refusal) | Failure::Unfit(refusal)) => {
+                tracing::debug!(session.id = %self.key.session, %refusal, "Nothing to read on");
+            }
+            Err(Failure::Away(error)) => {
+                tracing::warn!(session.id = %self.key.session, ?error, "The store is away");
+                self.cluster.membership.fall_behind(&self.key);
+            }
+        }
+    }
+
+    /// Applies a commit that another gateway appended.
+    pub(super) async fn follow(&mut self, commit: &Commit) {
+        let version = self.state.control.version;
+        if commit.version == version.saturating_add(1) {
+            self.state.apply(commit);
+            self.widen().await;
+            self.show_creation(version);
+            self.show(commit);
+            self.follow_creation(version).await;
+        } else if commit.version > version {
+            self.catch_up().await;
+        }
+    }
+
+    /// Sends watchers to the new position after another gateway created the session: they were given another
+    /// journal id, and could not continue from the events that follow.
+    fn show_creation(&self, from: u64) {
+        if from == 0 && self.state.control.version > 0 {
+            self.feed.show(What::Moved(self.state.control.seq));
+        }
+    }
+
+    /// After another gateway created the session, uses the sandbox that the journal names.
+    async fn follow_creation(&mut self, from: u64) {
+        if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
+            let owner = &self.owner().id;
+            self.agent = self.factory.create_agent(&self.key, owner, sandbox);
+            self.follow_hosts();
+            self.agent.tools.refresh().await;
+        }
+    }
+
+    /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
+    /// are still to be told.
+    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
+        if let Some(bytes) = bytes {
+            self.cluster
+                .broadcaster
+                .tell_commit(&self.key, commit, bytes);
+        }
+        let control = &self.state.control;
+        let runner = control
+            .runner
+            .gateway
+            .as_ref()
+            .filter(|_| control.is_unfinished());
+        if let Some(runner) = runner.filter(|runner| **runner != self.cluster.gateway) {
+            // The runner may have unloaded the session.
+            self.cluster.broadcaster.nudge(runner, &self.key);
+        }
+        self.projection.tell_commit(&self.key, control, used);
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            let (journal, state) = (self.journal.clone(), self.state.clone());
+            let limits = self.cut_to;
+            self.snapshots
+                .spawn(async move { journal.keep_snapshot(state, limits).await });
+        }
+    }
+
+    /// Shows the changes of a commit, in order.
+    fn show(&mut self, commit: &Commit) {
+        self.follow_hosts();
+        for (seq, event) in commit.shown() {
+            if matches!(
+                event,
+                Event::Said { .. }
+                    | Event::Answered { .. }
+                    | Event::TurnFailed { .. }
+                    | Event::Cancelled { .. }
+            ) {
+                self.feed.end_answer();
+            }
+            let event = ShownEvent {
+                seq,
+                at: commit.at,
+                event: event.clone(),
+            };
+            self.feed.show(What::Event(event));
+        }
+        if commit.events.iter().any(changes_queue) {
+            self.feed.show(What::Queue(self.queue()));
+        }
+        if commit.events.iter().any(changes_usage) {
+            self.feed.show(What::Usage(self.usage()));
+        }
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
+            self.forget_unread();
+        }
+    }
+}
+
+/// The reason commands became no commit.
+pub(super) enum Failure {
+    /// The decision was a refusal.
+    Refused(Refusal),
+    /// It can never be stored.
+    Unfit(Refusal),
+    /// The journal is damaged. This was logged, and the task ends.
+    Damaged,
+    /// The store is away; it may work later.
+    Away(crate::store::Error),
+}
+
+fn changes_queue(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Queued { .. }
+            | Event::ViewCalled { .. }
+            | Event::WantsChanged { .. }
+            | Event::Consented { .. }
+            | Event::ConsentWithdrawn { .. }
+            | Event::ApprovalAsked { .. }
+            | Event::Decided { .. }
+            | Event::ReviewAsked { .. }
+            | Event::Reviewed { .. }
+            | Event::DryRunMoved { .. }
+            | Event::Started { .. }
+            | Event::Ended { .. }
+            | Event::ElicitationAsked(_)
+            | Event::ElicitationOpened { .. }
+            | Event::ElicitationResolved { .. }
+            | Event::SamplingMoved { .. }
+            | Event::Thinking { .. }
+            | Event::Cancelled { .. }
+    )
+}
+
+fn changes_usage(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Said { .. }
+            | Event::Answered { .. }
+            | Event::Spent { .. }
+            | Event::ContextCut { .. }
+            | Event::ContextCompacted(_)
+            | Event::CompactedByVendor(_)
+            | Event::CompactionChosen { .. }
+            | Event::ResultsShortened { .. }
+            | Event::ContextReset
+            | Event::WindowChosen { .. }
+            | Event::ModelChosen { .. }
+    )
+}
