@@ -216,7 +216,6 @@ async fn forget_rows(data: &Path) {
     let mut database = options.connect().await.unwrap();
     for sql in [
         "DELETE FROM model_requests",
-        "DELETE FROM request_tools",
         "UPDATE sessions SET usage_version = 0",
     ] {
         sqlx::query(sql).execute(&mut database).await.unwrap();

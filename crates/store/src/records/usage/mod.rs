@@ -4,6 +4,8 @@
 mod query;
 mod report;
 
+use serde_json::json;
+
 use super::super::Error;
 use super::super::db::{Arg, Db, PerRow, Statement, args};
 use super::{budgets, session_id, tenant_id};
@@ -89,11 +91,10 @@ impl UsageRows {
 pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
     let sessions = || used.iter().copied();
     let requests =
-        || sessions().flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)));
+        sessions().flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)));
     let calls = sessions().flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
     let kept = KEEP_REQUESTS
-        .statements(requests().map(args_of_request))
-        .chain(KEEP_TOOLS.statements(requests().flat_map(args_of_tools)))
+        .statements(requests.map(args_of_request))
         .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
     // In the same transaction, so that budget reserved for these requests becomes either spent or free.
     let ended = sessions().filter_map(|(key, rows)| {
@@ -195,8 +196,8 @@ const KEEP_REQUESTS: PerRow = PerRow {
         iteration, attempt, is_answer, provider, model, input_tokens, cached_tokens, \
         cache_write_tokens, cache_write_long_tokens, output_tokens, reasoning_tokens, \
         is_estimated, cost, price_version, part_system, part_tools, part_history, part_results, \
-        part_message, part_attachments, part_reasoning, purpose, charged) VALUES ",
-    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        part_message, part_attachments, part_reasoning, purpose, charged, tools) VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     between: ", ",
     after: " ON CONFLICT DO NOTHING",
 };
@@ -229,25 +230,10 @@ fn args_of_request((key, row): (&SessionKey, &RequestRow)) -> Vec<Arg> {
         int(parts.attachments),
         int(parts.reasoning),
         row.purpose.as_str(),
-        Arg::Int(row.charged.map(|charged| int(charged.0)))
+        Arg::Int(row.charged.map(|charged| int(charged.0))),
+        json!(parts.tools).to_string().as_str()
     ]);
     values
-}
-
-const KEEP_TOOLS: PerRow = PerRow {
-    before: "INSERT INTO request_tools (tenant, session, commit_id, place, at, owner, server, \
-        tokens) VALUES ",
-    row: "(?, ?, ?, ?, ?, ?, ?, ?)",
-    between: ", ",
-    after: " ON CONFLICT DO NOTHING",
-};
-
-fn args_of_tools((key, row): (&SessionKey, &RequestRow)) -> impl Iterator<Item = Vec<Arg>> {
-    row.parts.tools.iter().map(move |(server, tokens)| {
-        let mut values = args_of_place(key, &row.place);
-        values.extend(args![server.as_str(), int(*tokens)]);
-        values
-    })
 }
 
 const KEEP_CALLS: PerRow = PerRow {

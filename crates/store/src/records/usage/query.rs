@@ -4,7 +4,7 @@
 //! query.
 
 use super::super::super::Error;
-use super::super::super::db::{Arg, args};
+use super::super::super::db::{Arg, Db, args};
 use super::super::{session_id, user_id};
 use super::report::{
     CallSums, DAY_MS, Direction, RequestSums, Sorting, UsageBy, UsageFilter, UsageGroup,
@@ -57,25 +57,36 @@ const REQUESTS: &str = "SELECT grouped.*, users.name AS owner_name, sessions.tit
     LIMIT $14 OFFSET $15";
 
 /// Sums calls, and also the tokens of tool definitions, which are known for each server but not for each
-/// tool.
-const CALLS: &str = "SELECT server, tool, CAST(SUM(calls) AS BIGINT) AS calls, \
-    CAST(SUM(failed) AS BIGINT) AS failed, CAST(SUM(duration_ms) AS BIGINT) AS duration_ms, \
-    CAST(SUM(result_tokens) AS BIGINT) AS result_tokens, \
-    CAST(SUM(definition_tokens) AS BIGINT) AS definition_tokens FROM ( \
-    SELECT server, CASE WHEN $1 THEN tool END AS tool, 1 AS calls, \
-    CASE WHEN status IN ('failed', 'unknown') THEN 1 ELSE 0 END AS failed, \
-    duration_ms, result_tokens, 0 AS definition_tokens FROM tool_calls \
-    WHERE tenant = $2 AND ($3 = '' OR owner = $3) AND at >= $4 AND at < $5 \
-    AND ($6 = '' OR session = $6) UNION ALL \
-    SELECT server, NULL AS tool, 0 AS calls, 0 AS failed, 0 AS duration_ms, 0 AS result_tokens, \
-    tokens AS definition_tokens FROM request_tools \
-    WHERE NOT $1 AND tenant = $2 AND ($3 = '' OR owner = $3) AND at >= $4 AND at < $5 \
-    AND ($6 = '' OR session = $6)) AS parts \
-    GROUP BY server, tool \
-    ORDER BY CASE $7 WHEN 'count' THEN SUM(calls) WHEN 'duration' THEN SUM(duration_ms) \
-    WHEN 'tokens' THEN SUM(result_tokens) + SUM(definition_tokens) ELSE 0 END * $8, \
-    CASE WHEN $8 > 0 THEN server END, CASE WHEN $8 < 0 THEN server END DESC, server, tool \
-    LIMIT $9 OFFSET $10";
+/// tool. `$tools` lists those of a request.
+macro_rules! calls {
+    ($tools:literal) => {
+        concat!(
+            "SELECT server, tool, CAST(SUM(calls) AS BIGINT) AS calls, \
+            CAST(SUM(failed) AS BIGINT) AS failed, CAST(SUM(duration_ms) AS BIGINT) AS duration_ms, \
+            CAST(SUM(result_tokens) AS BIGINT) AS result_tokens, \
+            CAST(SUM(definition_tokens) AS BIGINT) AS definition_tokens FROM ( \
+            SELECT server, CASE WHEN $1 THEN tool END AS tool, 1 AS calls, \
+            CASE WHEN status IN ('failed', 'unknown') THEN 1 ELSE 0 END AS failed, \
+            duration_ms, result_tokens, 0 AS definition_tokens FROM tool_calls \
+            WHERE tenant = $2 AND ($3 = '' OR owner = $3) AND at >= $4 AND at < $5 \
+            AND ($6 = '' OR session = $6) UNION ALL \
+            SELECT tools.key AS server, NULL AS tool, 0 AS calls, 0 AS failed, 0 AS duration_ms, \
+            0 AS result_tokens, CAST(tools.value AS BIGINT) AS definition_tokens \
+            FROM model_requests r CROSS JOIN ",
+            $tools,
+            " AS tools \
+            WHERE NOT $1 AND r.tenant = $2 AND ($3 = '' OR r.owner = $3) AND r.at >= $4 \
+            AND r.at < $5 AND ($6 = '' OR r.session = $6)) AS parts \
+            GROUP BY server, tool \
+            ORDER BY CASE $7 WHEN 'count' THEN SUM(calls) WHEN 'duration' THEN SUM(duration_ms) \
+            WHEN 'tokens' THEN SUM(result_tokens) + SUM(definition_tokens) ELSE 0 END * $8, \
+            CASE WHEN $8 > 0 THEN server END, CASE WHEN $8 < 0 THEN server END DESC, server, tool \
+            LIMIT $9 OFFSET $10"
+        )
+    };
+}
+const CALLS_IN_SQLITE: &str = calls!("json_each(r.tools)");
+const CALLS_IN_POSTGRES: &str = calls!("json_each_text(CAST(r.tools AS json))");
 
 impl Usage<'_> {
     /// The sums of model requests in each group, from `offset` on.
@@ -143,7 +154,11 @@ impl Usage<'_> {
             int(limit as u64),
             int(offset as u64)
         ];
-        let rows: Vec<CallsRow> = self.db.fetch_all(CALLS, values).await?;
+        let sql = match self.db {
+            Db::Sqlite(_) => CALLS_IN_SQLITE,
+            Db::Postgres(_) => CALLS_IN_POSTGRES,
+        };
+        let rows: Vec<CallsRow> = self.db.fetch_all(sql, values).await?;
         Ok(rows.into_iter().map(CallsRow::into_group).collect())
     }
 }
