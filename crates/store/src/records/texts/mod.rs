@@ -5,17 +5,19 @@
 
 mod row;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub use self::row::{Behind, Hit, NewText, TakenUp, TextChange, TextKind};
 use self::row::{BehindRow, HitRow, PLACE_BITS};
 use crate::Error;
-use crate::db::{Arg, Db, Statement, args};
+use crate::db::{Arg, Db, PerRow, Statement, args};
 use sepal_core::domain::search::{MAX_TEXT_WORDS, words};
 use sepal_core::domain::{SearchQuery, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most texts of one page.
 const MAX_ROWS: usize = 1_000;
+/// The `seq` of the title.
+const TITLE: u64 = 0;
 
 /// Access to the index.
 pub struct Texts<'s> {
@@ -115,96 +117,32 @@ impl<'s> Texts<'s> {
     /// them if one index is no longer at the version where its changes begin, because another gateway has
     /// advanced it.
     pub async fn keep(&self, taken: &[TakenUp]) -> Result<bool, Error> {
-        let statements = taken.iter().flat_map(|taken| self.statements(taken));
-        let kept = self.db.execute_all(statements.collect()).await?;
+        let kept = self.db.execute_all(self.statements(taken)).await?;
         Ok(kept.is_some())
     }
 
-    fn statements(&self, taken: &TakenUp) -> Vec<Statement> {
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (key, owner) = (&taken.session.key, &taken.session.owner);
-        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
-        let (from, to) = (number(taken.session.indexed), number(taken.to));
-        let mut statements = vec![Statement::required(
-            "UPDATE sessions SET indexed = $3 WHERE tenant = $1 AND id = $2 AND indexed = $4",
-            args![tenant, session, to, from],
-        )];
-        for change in &taken.changes {
-            match change {
-                TextChange::Put(text) => {
-                    statements.push(Statement::new(
-                        "DELETE FROM texts WHERE tenant = $1 AND session = $2 AND seq = $3 \
-                         AND part = $4",
-                        args![tenant, session, number(text.seq), number(text.part)],
-                    ));
-                    statements.extend(self.put(key, owner, text));
-                }
-                TextChange::Remove { seq } => statements.push(Statement::new(
-                    "DELETE FROM texts WHERE tenant = $1 AND session = $2 AND seq = $3",
-                    args![tenant, session, number(*seq)],
-                )),
+    fn statements(&self, taken: &[TakenUp]) -> Vec<Statement> {
+        let mut statements: Vec<Statement> = taken.iter().map(advance).collect();
+        statements.extend(REMOVE.statements(taken.iter().flat_map(outdated)));
+        let mut texts: Vec<(&Behind, &NewText)> = taken.iter().flat_map(remaining).collect();
+        // By time, as their ids are: an FTS5 index writes out what it has collected whenever a row comes
+        // before the one that it took last.
+        texts.sort_by_key(|(_, text)| text.at);
+        match self.db {
+            Db::Sqlite(_) => {
+                statements.extend(PUT_PLACES.statements(places(&texts)));
+                statements.extend(PUT_WORDS.statements(texts.iter().map(words_at)));
+            }
+            Db::Postgres(_) => {
+                let vectors = texts.iter().map(|(session, text)| vector(session, text));
+                let rows = places(&texts).zip(vectors).map(|(mut place, vector)| {
+                    place.push(Arg::from(vector.as_str()));
+                    place
+                });
+                statements.extend(PUT_VECTORS.statements(rows));
             }
         }
         statements
-    }
-
-    fn put(&self, key: &SessionKey, owner: &UserId, text: &NewText) -> Vec<Statement> {
-        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
-        let first = text.at.0 << PLACE_BITS;
-        let place: Vec<Arg> = args![
-            first,
-            first + (1 << PLACE_BITS),
-            tenant,
-            owner.as_str(),
-            session,
-            number(text.seq),
-            number(text.part),
-            text.kind.as_str(),
-            number(text.version)
-        ];
-        let scopes = [owner.as_str(), session];
-        let words = words(&text.text).take(MAX_TEXT_WORDS).map(|word| word.text);
-        match self.db {
-            Db::Sqlite(_) => {
-                let indexed: Vec<String> =
-                    scopes.map(str::to_owned).into_iter().chain(words).collect();
-                vec![
-                    Statement::new(
-                        "INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version) \
-                         SELECT COALESCE(MAX(id) + 1, $1), $3, $4, $5, $6, $7, $8, $9 \
-                         FROM texts WHERE id >= $1 AND id < $2",
-                        place,
-                    ),
-                    Statement::new(
-                        "INSERT INTO texts_index (rowid, words) SELECT id, $5 FROM texts \
-                         WHERE tenant = $1 AND session = $2 AND seq = $3 AND part = $4",
-                        args![
-                            tenant,
-                            session,
-                            number(text.seq),
-                            number(text.part),
-                            indexed.join(" ").as_str()
-                        ],
-                    ),
-                ]
-            }
-            Db::Postgres(_) => {
-                let mut vector: Vec<String> = scopes.map(|scope| format!("'{scope}'")).into();
-                let places = words
-                    .zip(1..)
-                    .map(|(word, place)| format!("'{word}':{place}"));
-                vector.extend(places);
-                let mut place = place;
-                place.push(Arg::from(vector.join(" ").as_str()));
-                vec![Statement::new(
-                    "INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version, words) \
-                     SELECT COALESCE(MAX(id) + 1, $1), $3, $4, $5, $6, $7, $8, $9, $10::tsvector \
-                     FROM texts WHERE id >= $1 AND id < $2",
-                    place,
-                )]
-            }
-        }
     }
 
     /// Matches of the query in a person's sessions with an id below `below`, newest first.
@@ -299,5 +237,264 @@ impl<'s> Texts<'s> {
             });
         }
         Vec::from_iter(parts).join(and)
+    }
+}
+
+/// Deletes the texts of a session in a range of `seq`.
+const REMOVE: PerRow = PerRow {
+    before: "DELETE FROM texts WHERE ",
+    row: "(tenant = ? AND session = ? AND seq >= ? AND seq <= ?)",
+    between: " OR ",
+    after: "",
+};
+
+/// Adds places behind those that the same millisecond already has.
+const PUT_PLACES: PerRow = PerRow {
+    before: "WITH fresh (base, nth, tenant, owner, session, seq, part, kind, version) AS (VALUES ",
+    row: "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    between: ", ",
+    after: ") INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version) \
+        SELECT COALESCE((SELECT MAX(id) + 1 FROM texts \
+        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) + nth, \
+        tenant, owner, session, seq, part, kind, version FROM fresh",
+};
+
+/// Adds the words of places. `CROSS JOIN` keeps the order of the rows.
+const PUT_WORDS: PerRow = PerRow {
+    before: "WITH fresh (tenant, session, seq, part, words) AS (VALUES ",
+    row: "(?, ?, ?, ?, ?)",
+    between: ", ",
+    after: ") INSERT INTO texts_index (rowid, words) SELECT texts.id, fresh.words FROM fresh \
+        CROSS JOIN texts ON texts.tenant = fresh.tenant AND texts.session = fresh.session \
+        AND texts.seq = fresh.seq AND texts.part = fresh.part",
+};
+
+/// Adds places with their words, for `PostgreSQL`.
+const PUT_VECTORS: PerRow = PerRow {
+    before: "WITH fresh (base, nth, tenant, owner, session, seq, part, kind, version, words) AS (VALUES ",
+    row: "(CAST(? AS BIGINT), CAST(? AS BIGINT), ?, ?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT), ?, \
+        CAST(? AS BIGINT), CAST(? AS TSVECTOR))",
+    between: ", ",
+    after: ") INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version, words) \
+        SELECT COALESCE((SELECT MAX(id) + 1 FROM texts \
+        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) + nth, \
+        tenant, owner, session, seq, part, kind, version, words FROM fresh",
+};
+
+/// Advances the index of a session, unless another gateway has.
+fn advance(taken: &TakenUp) -> Statement {
+    let key = &taken.session.key;
+    Statement::required(
+        "UPDATE sessions SET indexed = $3 WHERE tenant = $1 AND id = $2 AND indexed = $4",
+        args![
+            key.tenant.as_str(),
+            key.session.as_str(),
+            int(taken.to),
+            int(taken.session.indexed)
+        ],
+    )
+}
+
+/// The ranges of `seq` whose stored texts the changes replace: those taken back, an earlier title, and
+/// everything from the first new event on, which is there only if the journal lost its end meanwhile.
+fn outdated(taken: &TakenUp) -> Vec<Vec<Arg>> {
+    let key = &taken.session.key;
+    let range = |from: u64, to: u64| {
+        let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
+        args![tenant, session, int(from), int(to)]
+    };
+    let put = taken.changes.iter().filter_map(|change| match change {
+        TextChange::Put(text) => Some(text.seq),
+        TextChange::Remove { .. } => None,
+    });
+    let first_new = put.clone().filter(|seq| *seq > TITLE).min();
+    let title = put.filter(|seq| *seq == TITLE);
+    let taken_back = taken.changes.iter().filter_map(|change| match change {
+        TextChange::Remove { seq } => Some(*seq),
+        TextChange::Put(_) => None,
+    });
+    let earlier: BTreeSet<u64> = title
+        .chain(taken_back)
+        .filter(|seq| first_new.is_none_or(|first| *seq < first))
+        .collect();
+    let earlier = earlier.into_iter().map(|seq| range(seq, seq));
+    let new = first_new.map(|first| range(first, u64::MAX));
+    earlier.chain(new).collect()
+}
+
+/// The new texts of a session that were not replaced or taken back again.
+fn remaining(taken: &TakenUp) -> impl Iterator<Item = (&Behind, &NewText)> {
+    let mut texts = BTreeMap::new();
+    for change in &taken.changes {
+        match change {
+            TextChange::Put(text) => {
+                texts.insert((text.seq, text.part), text);
+            }
+            TextChange::Remove { seq } => texts.retain(|(of, _), _| of != seq),
+        }
+    }
+    let texts = texts.into_values();
+    texts.map(|text| (&taken.session, text))
+}
+
+/// The values of the places of texts that are ordered by time. Texts of one millisecond are numbered.
+fn places(texts: &[(&Behind, &NewText)]) -> impl Iterator<Item = Vec<Arg>> {
+    let mut last: (Option<Timestamp>, i64) = (None, 0);
+    texts.iter().map(move |(session, text)| {
+        let nth = if last.0 == Some(text.at) {
+            last.1 + 1
+        } else {
+            0
+        };
+        last = (Some(text.at), nth);
+        let key = &session.key;
+        args![
+            text.at.0 << PLACE_BITS,
+            nth,
+            key.tenant.as_str(),
+            session.owner.as_str(),
+            key.session.as_str(),
+            int(text.seq),
+            int(text.part),
+            text.kind.as_str(),
+            int(text.version)
+        ]
+    })
+}
+
+/// The words of a text for `SQLite`, with the ids of owner and session.
+fn words_at((session, text): &(&Behind, &NewText)) -> Vec<Arg> {
+    let key = &session.key;
+    let scopes = [session.owner.as_str(), key.session.as_str()];
+    let words = words(&text.text).take(MAX_TEXT_WORDS).map(|word| word.text);
+    let indexed: Vec<String> = scopes.map(str::to_owned).into_iter().chain(words).collect();
+    args![
+        key.tenant.as_str(),
+        key.session.as_str(),
+        int(text.seq),
+        int(text.part),
+        indexed.join(" ").as_str()
+    ]
+}
+
+/// The same for `PostgreSQL`.
+fn vector(session: &Behind, text: &NewText) -> String {
+    let scopes = [session.owner.as_str(), session.key.session.as_str()];
+    let words = words(&text.text).take(MAX_TEXT_WORDS).map(|word| word.text);
+    let mut vector: Vec<String> = scopes.map(|scope| format!("'{scope}'")).into();
+    let places = words
+        .zip(1..)
+        .map(|(word, place)| format!("'{word}':{place}"));
+    vector.extend(places);
+    vector.join(" ")
+}
+
+fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Behind, NewText, TakenUp, TextChange, TextKind, Texts};
+    use crate::db::{Db, SqliteDb};
+    use sepal_core::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
+
+    fn text(seq: u64, part: u64, at: i64) -> TextChange {
+        TextChange::Put(NewText {
+            seq,
+            part,
+            kind: TextKind::Message,
+            at: Timestamp(at),
+            version: seq,
+            text: format!("text {seq}.{part}"),
+        })
+    }
+
+    fn taken(session: u128, changes: Vec<TextChange>) -> TakenUp {
+        TakenUp {
+            session: Behind {
+                key: SessionKey {
+                    tenant: TenantId::from_bits(1),
+                    session: SessionId::from_bits(session),
+                },
+                owner: UserId::from_bits(1),
+                indexed: 0,
+                version: 2,
+            },
+            to: 2,
+            changes,
+        }
+    }
+
+    /// One for each session, one for what was there before, and two for the places and words of all texts.
+    #[tokio::test]
+    async fn texts_of_all_sessions_are_written_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::Sqlite(SqliteDb::open(&dir.path().join("s.db")).await.unwrap());
+        let texts = Texts::new(&db);
+        let a_turn = |session| taken(session, vec![text(1, 0, 1), text(3, 0, 2)]);
+        assert_eq!(texts.statements(&[a_turn(1)]).len(), 4);
+        assert_eq!(texts.statements(&[a_turn(1), a_turn(2)]).len(), 2 + 3);
+    }
+
+    #[tokio::test]
+    async fn places_follow_time_and_replace_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::Sqlite(SqliteDb::open(&dir.path().join("s.db")).await.unwrap());
+        let texts = Texts::new(&db);
+        let store = async |taken: &[TakenUp]| {
+            // Without the rows of the session list, whose versions are checked first.
+            let statements = texts.statements(taken).split_off(taken.len());
+            db.execute_all(statements).await.unwrap();
+            let sql = "SELECT texts.session, texts.seq, texts.part, texts.id FROM texts \
+                       JOIN texts_index ON texts_index.rowid = texts.id ORDER BY texts.id";
+            let rows: Vec<(String, i64, i64, i64)> = db.fetch_all(sql, vec![]).await.unwrap();
+            let last = |session: &str| session.ends_with('2');
+            let rows = rows.into_iter();
+            let rows = rows.map(|(session, seq, part, id)| {
+                (
+                    1 + i64::from(last(&session)),
+                    seq,
+                    part,
+                    id >> 20,
+                    id % (1 << 20),
+                )
+            });
+            rows.collect::<Vec<_>>()
+        };
+        let one = taken(1, vec![text(0, 0, 7), text(1, 0, 5), text(2, 0, 7)]);
+        let two = taken(2, vec![text(1, 0, 6), text(2, 0, 7), text(2, 1, 7)]);
+        assert_eq!(
+            store(&[one, two]).await,
+            [
+                (1, 1, 0, 5, 0),
+                (2, 1, 0, 6, 0),
+                (1, 0, 0, 7, 0),
+                (1, 2, 0, 7, 1),
+                (2, 2, 0, 7, 2),
+                (2, 2, 1, 7, 3),
+            ]
+        );
+        // Another title, a message taken back, one that never shows, and an event that is told once more.
+        let one = taken(
+            1,
+            vec![
+                text(0, 0, 8),
+                TextChange::Remove { seq: 1 },
+                text(2, 0, 7),
+                text(3, 0, 9),
+                TextChange::Remove { seq: 3 },
+            ],
+        );
+        assert_eq!(
+            store(&[one]).await,
+            [
+                (2, 1, 0, 6, 0),
+                (2, 2, 0, 7, 2),
+                (2, 2, 1, 7, 3),
+                (1, 2, 0, 7, 4),
+                (1, 0, 0, 8, 0),
+            ]
+        );
     }
 }
