@@ -84,6 +84,8 @@ impl SqliteDb {
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY_TIMEOUT)
             .pragma("wal_autocheckpoint", LOG_PAGES)
+            // Statements that may fail halfway note what they change. The notes stay in memory.
+            .pragma("temp_store", "MEMORY")
             // SQLite overwrites deleted rows with zeros.
             .pragma("secure_delete", "ON")
             .foreign_keys(true);
