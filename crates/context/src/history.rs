@@ -24,8 +24,11 @@ impl HistoryProvider {
     }
 
     fn contexts(self, session: &ContextSession<'_>) -> Vec<Context> {
-        let entries = session.history().take(self.limit.unwrap_or(usize::MAX));
-        entries.flat_map(Context::of_entry).collect()
+        let most = self.limit.unwrap_or(usize::MAX);
+        // Most entries have one part.
+        let mut contexts = Vec::with_capacity(most.min(session.entries().len()));
+        contexts.extend(session.history().take(most).flat_map(Context::of_entry));
+        contexts
     }
 }
 

@@ -56,26 +56,25 @@ impl Gathered {
             history: Vec::with_capacity(session.entries().len()),
             ..Arranged::default()
         };
-        let mut entry: Option<(Arc<Weighed>, Vec<Part>)> = None;
+        let mut entry: Option<Arc<Weighed>> = None;
+        let mut kept: Vec<Part> = Vec::new();
         for context in self
             .lists
             .into_iter()
             .flat_map(|list| list.into_iter().rev())
         {
             let Body::Entry(of, part) = context.body() else {
-                arranged.end(entry.take());
+                arranged.end(entry.take(), &kept);
                 arranged.add(context);
                 continue;
             };
-            match &mut entry {
-                Some((open, parts)) if Arc::ptr_eq(open, of) => parts.push(*part),
-                _ => {
-                    arranged.end(entry.take());
-                    entry = Some((Arc::clone(of), vec![*part]));
-                }
+            if entry.as_ref().is_none_or(|open| !Arc::ptr_eq(open, of)) {
+                arranged.end(entry.replace(Arc::clone(of)), &kept);
+                kept.clear();
             }
+            kept.push(*part);
         }
-        arranged.end(entry);
+        arranged.end(entry, &kept);
         let all = session.entries();
         let pairs = arranged.history.iter().zip(all);
         arranged.is_whole = arranged.history.len() == all.len()
@@ -141,13 +140,14 @@ impl Arranged {
         })
     }
 
-    fn end(&mut self, entry: Option<(Arc<Weighed>, Vec<Part>)>) {
-        let Some((entry, kept)) = entry else { return };
+    /// Adds these parts of an entry.
+    fn end(&mut self, entry: Option<Arc<Weighed>>, kept: &[Part]) {
+        let Some(entry) = entry else { return };
         let is_whole = kept.len() == parts(&entry).count();
         let left = if is_whole {
             Some(entry)
         } else {
-            reduced(&entry, &kept)
+            reduced(&entry, kept)
         };
         self.history.extend(left);
     }

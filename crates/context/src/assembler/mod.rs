@@ -91,58 +91,85 @@ pub struct Gathered {
 }
 
 impl Assembler {
-    /// Gathers the contexts for the session's next request.
+    /// Gathers the contexts for the session's next request. Each provider is asked once.
     pub async fn gather(&self, session: &ContextSession<'_>) -> Gathered {
+        let at_hand = self.ask_at_hand(session);
         let mut failures = Vec::new();
         if self.given().turn != Some(session.turn()) {
-            let asked = self
-                .providers
-                .iter()
-                .map(|provider| ask_one(&**provider, session));
-            let mut contexts = Vec::with_capacity(self.providers.len());
-            for (provider, given) in self
-                .providers
-                .iter()
-                .zip(futures::future::join_all(asked).await)
-            {
-                let name = provider.name();
-                let given = given.unwrap_or_else(|error| {
-                    failures.push((name.to_owned(), error));
-                    Vec::new()
-                });
-                let (given, is_cut) = within_limit(given);
-                if is_cut {
-                    let limit = MAX_BYTES / 1024;
-                    let why = format!("it gave more than {limit} KiB; the oldest was left out");
-                    failures.push((name.to_owned(), ContextError::new(why)));
-                }
-                let filled = given.into_iter().zip(1_u32..);
-                contexts.push(filled.map(|(it, nth)| filled_in(it, name, nth)).collect());
-            }
+            let contexts = self.ask_others(session, &at_hand, &mut failures).await;
             *self.given() = Given {
                 turn: Some(session.turn()),
                 contexts,
             };
         }
         Gathered {
+            lists: self.with_given(at_hand),
             failures,
-            ..self.at_hand(session)
         }
     }
 
     /// Gathers without waiting, for estimates: takes the last results of providers that are asked once per
     /// turn.
     pub fn at_hand(&self, session: &ContextSession<'_>) -> Gathered {
-        let given = self.given();
-        let providers = self.providers.iter().enumerate();
-        let lists = providers.map(|(place, provider)| {
-            let at_hand = provider.at_hand(session);
-            at_hand.unwrap_or_else(|| given.contexts.get(place).cloned().unwrap_or_default())
-        });
         Gathered {
-            lists: lists.collect(),
+            lists: self.with_given(self.ask_at_hand(session)),
             failures: Vec::new(),
         }
+    }
+
+    /// Asks the providers that answer without waiting; `None` for the others.
+    fn ask_at_hand(&self, session: &ContextSession<'_>) -> Vec<Option<Vec<Context>>> {
+        let providers = self.providers.iter();
+        providers
+            .map(|provider| provider.at_hand(session))
+            .collect()
+    }
+
+    /// Asks the providers that had nothing at hand, side by side.
+    async fn ask_others(
+        &self,
+        session: &ContextSession<'_>,
+        at_hand: &[Option<Vec<Context>>],
+        failures: &mut Vec<(String, ContextError)>,
+    ) -> Vec<Vec<Context>> {
+        let asked = self.providers.iter().zip(at_hand);
+        let asked = asked.map(|(provider, at_hand)| async move {
+            match at_hand {
+                Some(_) => Ok(Vec::new()),
+                None => ask_one(&**provider, session).await,
+            }
+        });
+        let mut contexts = Vec::with_capacity(self.providers.len());
+        for (provider, given) in self
+            .providers
+            .iter()
+            .zip(futures::future::join_all(asked).await)
+        {
+            let name = provider.name();
+            let given = given.unwrap_or_else(|error| {
+                failures.push((name.to_owned(), error));
+                Vec::new()
+            });
+            let (given, is_cut) = within_limit(given);
+            if is_cut {
+                let limit = MAX_BYTES / 1024;
+                let why = format!("it gave more than {limit} KiB; the oldest was left out");
+                failures.push((name.to_owned(), ContextError::new(why)));
+            }
+            let filled = given.into_iter().zip(1_u32..);
+            contexts.push(filled.map(|(it, nth)| filled_in(it, name, nth)).collect());
+        }
+        contexts
+    }
+
+    /// Fills the gaps with the results of the providers that are asked once per turn.
+    fn with_given(&self, at_hand: Vec<Option<Vec<Context>>>) -> Vec<Vec<Context>> {
+        tracing::trace!("Building the context of a session");
+        let given = self.given();
+        let lists = at_hand.into_iter().enumerate().map(|(place, at_hand)| {
+            at_hand.unwrap_or_else(|| given.contexts.get(place).cloned().unwrap_or_default())
+        });
+        lists.collect()
     }
 
     fn given(&self) -> MutexGuard<'_, Given> {
@@ -150,14 +177,11 @@ impl Assembler {
     }
 }
 
-/// Asks a provider that is asked once per turn; returns nothing for others.
+/// Asks a provider that is asked once per turn.
 async fn ask_one(
     provider: &dyn ContextProvider,
     session: &ContextSession<'_>,
 ) -> Result<Vec<Context>, ContextError> {
-    if provider.at_hand(session).is_some() {
-        return Ok(Vec::new());
-    }
     let asked = tokio::time::timeout(PATIENCE, provider.provide(session));
     asked.await.unwrap_or_else(|_| {
         let seconds = PATIENCE.as_secs();

@@ -56,10 +56,20 @@ impl ContextProvider for WorkspaceInstructions {
     }
 
     async fn provide(&self, session: &ContextSession<'_>) -> Result<Vec<Context>, ContextError> {
+        if !self.tools.place.is_on() || !session.has_files() {
+            return Ok(Vec::new());
+        }
+        // Boxed, because most turns have nothing to read, and starting a server takes a large future.
+        Box::pin(self.read()).await
+    }
+}
+
+impl WorkspaceInstructions {
+    /// Reads the files, by the server in the sandbox.
+    async fn read(&self) -> Result<Vec<Context>, ContextError> {
         let view = self.tools.view();
         let server = view.entry(BUNDLED);
         let server = server.filter(|entry| entry.source == Source::Bundled);
-        let server = server.filter(|_| self.tools.place.is_on() && session.has_files());
         let Some(server) = server else {
             return Ok(Vec::new());
         };
