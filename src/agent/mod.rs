@@ -28,6 +28,7 @@ pub use budget::{
     BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, Unanswered,
 };
 pub use checkpoints::{PlannedChange, UndoPlan, Undone};
+pub use cluster::list_broadcast::ListWatch;
 pub use effects::context_sources::ContextSources;
 pub use effects::session_agent::{AgentFactory, Reviewer, SessionAgent};
 pub use effects::tool_call::SessionTools;

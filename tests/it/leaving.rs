@@ -90,7 +90,7 @@ async fn started(client: &Client, session: &str) -> usize {
 async fn at_rest(rows: &mut tokio::sync::broadcast::Receiver<ListUpdate>) {
     let resting = async {
         loop {
-            if let ListUpdate::Changed(row) = rows.recv().await.unwrap()
+            if let ListUpdate::Changed(row) | ListUpdate::Unlisted(row) = rows.recv().await.unwrap()
                 && row.state == SessionState::Idle
             {
                 return;

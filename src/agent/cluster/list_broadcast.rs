@@ -1,6 +1,7 @@
 //! Broadcasts changes of session lists to local listeners and to the other gateways on the same records.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::broadcast;
@@ -23,6 +24,17 @@ pub(in crate::agent) struct ListBroadcast {
     cluster: Arc<Cluster>,
     /// Given-up sessions with the time of their deletion: to everybody they do not exist.
     hidden: Arc<Mutex<HashMap<SessionKey, Timestamp>>>,
+    /// The number of those who watch a list here.
+    watchers: Arc<AtomicUsize>,
+}
+
+/// Says that somebody watches a list, as long as it lives.
+pub struct ListWatch(Arc<AtomicUsize>);
+
+impl Drop for ListWatch {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl ListBroadcast {
@@ -32,7 +44,20 @@ impl ListBroadcast {
             listeners,
             cluster,
             hidden: Arc::default(),
+            watchers: Arc::default(),
         }
+    }
+
+    /// Says that somebody watches a list from now on: take it before the list is read.
+    pub(in crate::agent) fn watch(&self) -> ListWatch {
+        self.watchers.fetch_add(1, Ordering::Relaxed);
+        ListWatch(Arc::clone(&self.watchers))
+    }
+
+    /// Returns true if somebody may watch a list, here or at another gateway.
+    pub(in crate::agent) fn are_watched(&self) -> bool {
+        let is_here = self.watchers.load(Ordering::Relaxed) > 0;
+        is_here || (self.cluster.is_shared() && !self.cluster.membership.is_alone())
     }
 
     /// Broadcasts rows written by this gateway. A gateway that starts meanwhile reads them from the records.
@@ -55,6 +80,7 @@ impl ListBroadcast {
                 ListUpdate::Changed(_) | ListUpdate::Removed { .. } => {
                     self.hidden().remove(news.key());
                 }
+                ListUpdate::Unlisted(_) => {}
             }
             // An error means that no list is shown.
             let _ = self.listeners.send(news);

@@ -14,6 +14,9 @@ use crate::store::records::SessionRow;
 pub enum ListUpdate {
     /// The row is new or changed.
     Changed(SessionRow),
+    /// The same while nobody watched a list: the row has no marks, because nobody read them, and the session
+    /// may be given up.
+    Unlisted(SessionRow),
     /// The session was given up: it is deleted at `delete_at`, unless it is restored, which is sent as
     /// `Changed`.
     GivenUp {
@@ -34,7 +37,7 @@ impl ListUpdate {
     /// The session's key.
     pub fn key(&self) -> &SessionKey {
         match self {
-            Self::Changed(row) => &row.key,
+            Self::Changed(row) | Self::Unlisted(row) => &row.key,
             Self::GivenUp { key, .. } | Self::Removed { key, .. } => key,
         }
     }
@@ -42,7 +45,7 @@ impl ListUpdate {
     /// The user whose list has the session: nobody else may learn of it.
     pub fn holder(&self) -> Holder {
         let (key, owner) = match self {
-            Self::Changed(row) => (&row.key, &row.owner),
+            Self::Changed(row) | Self::Unlisted(row) => (&row.key, &row.owner),
             Self::GivenUp { key, owner, .. } | Self::Removed { key, owner } => (key, owner),
         };
         Holder {

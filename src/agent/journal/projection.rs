@@ -26,9 +26,13 @@ const BATCHES: u32 = 1_000_000_000;
 /// The most tool names in the row of a session.
 const MAX_TOOLS: usize = 20;
 
-/// The pause between two writes, unless somebody waits for one: commits of a turn follow each other within
-/// milliseconds, only the last row of a session counts, and a write is a sync to disk.
+/// The pause between two writes while somebody watches a list or a row is needed soon: commits of a turn
+/// follow each other within milliseconds, only the last row of a session counts, and a write is a sync to
+/// disk.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The pause between two writes otherwise.
+const LAZY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The wait before rows that could not be written are tried again, together with newer ones.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -54,9 +58,21 @@ pub(in crate::agent) struct Bells {
     pub(in crate::agent) waiting: Arc<Notify>,
 }
 
+/// Says who needs a row, which decides how soon it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::agent) enum RowNeed {
+    /// Only lists.
+    Lists,
+    /// Whoever continues after a crash, or a budget, which holds back what a request reserved until its
+    /// usage is written.
+    Soon,
+    /// Those who are told about calls that wait.
+    Waiting,
+}
+
 /// One change for the writer.
 enum News {
-    Changed(Box<ProjectedRow>),
+    Changed(Box<ProjectedRow>, RowNeed),
     /// The session was deleted; its owner's list may still show it.
     Gone(SessionKey, UserId),
     /// Answered when everything before it is written.
@@ -68,7 +84,24 @@ impl News {
     fn is_urgent(&self) -> bool {
         match self {
             Self::Written(_) => true,
-            Self::Changed(_) | Self::Gone(..) => false,
+            Self::Changed(..) | Self::Gone(..) => false,
+        }
+    }
+
+    /// Returns true if it may not wait for a lazy write.
+    fn is_needed_soon(&self) -> bool {
+        match self {
+            Self::Changed(_, need) => *need > RowNeed::Lists,
+            Self::Gone(..) | Self::Written(_) => true,
+        }
+    }
+
+    /// Returns true if calls may have begun or ceased to wait.
+    fn changes_waiting(&self) -> bool {
+        match self {
+            Self::Changed(_, need) => *need == RowNeed::Waiting,
+            Self::Gone(..) => true,
+            Self::Written(_) => false,
         }
     }
 }
@@ -96,7 +129,7 @@ impl Projection {
 
     /// Queues the row of a session that was opened.
     pub(in crate::agent) fn tell(&self, key: &SessionKey, control: &Control) {
-        self.project(key, control, None);
+        self.project(key, control, (None, RowNeed::Waiting));
         self.incomplete.notify_one();
     }
 
@@ -105,12 +138,17 @@ impl Projection {
         &self,
         key: &SessionKey,
         control: &Control,
-        used: UsageRows,
+        (used, need): (UsageRows, RowNeed),
     ) {
-        self.project(key, control, Some(used));
+        self.project(key, control, (Some(used), need));
     }
 
-    fn project(&self, key: &SessionKey, control: &Control, used: Option<UsageRows>) {
+    fn project(
+        &self,
+        key: &SessionKey,
+        control: &Control,
+        (used, need): (Option<UsageRows>, RowNeed),
+    ) {
         let Some(owner) = &control.owner else { return };
         let (state, waiting) = match control.activity() {
             Activity::Idle => (SessionState::Idle, 0),
@@ -140,10 +178,12 @@ impl Projection {
             used: used.unwrap_or_default(),
             used_from,
         };
-        if self.news.try_send(News::Changed(Box::new(row))).is_err() {
+        let news = News::Changed(Box::new(row), need);
+        let is_needed_soon = news.is_needed_soon();
+        if self.news.try_send(news).is_err() {
             tracing::warn!(session.id = %key.session, "The session list lags behind");
         }
-        if self.news.capacity() < QUEUE / 2 {
+        if is_needed_soon || self.news.capacity() < QUEUE / 2 {
             self.bell.notify_one();
         }
     }
@@ -154,6 +194,7 @@ impl Projection {
         if self.news.try_send(gone).is_err() {
             tracing::warn!(session.id = %key.session, "A deleted session stays on the list");
         }
+        self.bell.notify_one();
     }
 
     /// Waits until everything queued so far was written or has failed.
@@ -173,7 +214,7 @@ async fn write_news(
     stop: CancellationToken,
 ) {
     let mut batch = Vec::new();
-    let mut next = Instant::now();
+    let mut last: Option<Instant> = None;
     let mut unwritten = Newest::new();
     loop {
         let again = async {
@@ -188,33 +229,43 @@ async fn write_news(
             () = stop.cancelled() => return,
             () = again => {}
         }
-        if !batch.iter().any(News::is_urgent) {
-            // Do not wake for every row: rows can wait in the queue.
-            tokio::select! {
+        // Do not wake for every row: rows can wait in the queue.
+        while !batch.iter().any(News::is_urgent) && batch.len() < QUEUE / 2 {
+            let is_soon = lists.are_watched() || batch.iter().any(News::is_needed_soon);
+            let pause = if is_soon { PAUSE } else { LAZY_PAUSE };
+            let due = last.map_or_else(Instant::now, |last| last + pause);
+            let is_due = tokio::select! {
                 biased;
-                () = stop.cancelled() => {}
-                () = bell.notified() => {}
-                () = tokio::time::sleep_until(next) => {}
-            }
+                () = stop.cancelled() => true,
+                () = bell.notified() => false,
+                () = tokio::time::sleep_until(due) => true,
+            };
             while let Ok(news) = queue.try_recv() {
                 batch.push(news);
             }
+            if is_due {
+                break;
+            }
         }
         let was_late = !unwritten.is_empty();
-        let (left, written) = write(&records, unwritten, batch.drain(..)).await;
+        let may_change_waiting = was_late || batch.iter().any(News::changes_waiting);
+        let WriteOutcome { left, updates } =
+            write(&records, &lists, unwritten, batch.drain(..)).await;
         if was_late && left.is_empty() {
             // Their usage was dropped when they could not be written.
             bells.incomplete.notify_one();
         }
         unwritten = left;
-        if !written.is_empty() {
+        if !updates.is_empty() {
             bells.written.notify_one();
-            bells.waiting.notify_one();
+            if may_change_waiting {
+                bells.waiting.notify_one();
+            }
         }
         // Broadcast after the write, so that a listener that subscribes later reads a list that has these
         // rows.
-        lists.tell(written);
-        next = Instant::now() + PAUSE;
+        lists.tell(updates);
+        last = Some(Instant::now());
     }
 }
 
@@ -237,7 +288,7 @@ impl Batch {
         let mut batch = Self::default();
         for update in unwritten.into_values() {
             match update {
-                ListUpdate::Changed(row) => batch.change(row.into()),
+                ListUpdate::Changed(row) | ListUpdate::Unlisted(row) => batch.change(row.into()),
                 ListUpdate::Removed { key, owner } => batch.gone.push((key, owner)),
                 // Never part of a projection.
                 ListUpdate::GivenUp { .. } => {}
@@ -245,7 +296,7 @@ impl Batch {
         }
         for news in news {
             match news {
-                News::Changed(row) => batch.change(*row),
+                News::Changed(row, _) => batch.change(*row),
                 News::Gone(key, owner) => {
                     batch.left.extend(batch.changed.remove(&key));
                     batch.gone.push((key, owner));
@@ -267,12 +318,21 @@ impl Batch {
     }
 }
 
-/// Writes a batch. Returns the updates that failed, and those that were written.
+/// The outcome of a write.
+struct WriteOutcome {
+    /// The updates that failed.
+    left: Newest,
+    /// The updates that were written.
+    updates: Vec<ListUpdate>,
+}
+
+/// Writes a batch.
 async fn write(
     records: &Records,
+    lists: &ListBroadcast,
     unwritten: Newest,
     news: impl Iterator<Item = News>,
-) -> (Newest, Vec<ListUpdate>) {
+) -> WriteOutcome {
     let Batch {
         changed,
         left: mut rows,
@@ -286,7 +346,10 @@ async fn write(
     let rows = rows.into_iter().map(|row| row.row);
     let rows = rows.filter(|row| gone.iter().all(|(key, _)| *key != row.key));
     match projected {
-        Ok(()) => written.extend(as_listed(records, rows.collect()).await),
+        Ok(()) if lists.are_watched() => {
+            written.extend(as_listed(records, rows.collect()).await);
+        }
+        Ok(()) => written.extend(rows.map(ListUpdate::Unlisted)),
         Err(error) => {
             tracing::warn!(%error, "The session list was not brought up to date");
             left.extend(rows.map(|row| (row.key.clone(), ListUpdate::Changed(row))));
@@ -307,7 +370,10 @@ async fn write(
         // The waiter may be gone.
         let _ = done.send(());
     }
-    (left, written)
+    WriteOutcome {
+        left,
+        updates: written,
+    }
 }
 
 /// Counts the pending calls that others than the owner may decide, by the lowest role that may.

@@ -8,11 +8,14 @@ use super::replica::{Lost, Replica};
 use super::{figures, traces};
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{ShownEvent, What};
+use crate::agent::journal::projection::RowNeed;
 use crate::agent::journal::{JournalError, Settled};
 use crate::agent::mailbox::{Accepted, damaged, deleted, store_away};
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
-use crate::session::{Command, Commit, Event, Gateway, Inputs, Refusal, SCHEMA, decide};
+use crate::session::{
+    Activity, Command, Commit, Control, Event, Gateway, Inputs, Refusal, SCHEMA, decide,
+};
 use crate::store::clock::now;
 use crate::store::records::UsageRows;
 
@@ -81,10 +84,12 @@ impl Replica {
                     figures::count(self, &commit);
                     traces::tell(self, &commit);
                     let used = UsageFold::of(&self.state.control).apply(&commit);
+                    let had_waiting = has_waiting(&self.state.control);
                     self.state.apply(&commit);
                     self.widen().await;
                     self.show(&commit);
-                    self.tell_others(&commit, (!is_alone).then_some(bytes), used);
+                    let need = self.row_need(had_waiting, &used);
+                    self.tell_others(&commit, (!is_alone).then_some(bytes), (used, need));
                     return Ok(Accepted {
                         seq: commit.last_seq().min(commit.seq.saturating_add(1)),
                     });
@@ -234,9 +239,25 @@ impl Replica {
         }
     }
 
+    /// Says who needs the row of the session after a commit.
+    fn row_need(&self, had_waiting: bool, used: &UsageRows) -> RowNeed {
+        let control = &self.state.control;
+        if had_waiting || has_waiting(control) {
+            return RowNeed::Waiting;
+        }
+        // The first row is how others find a session whose gateway is gone.
+        let is_first = control.version == 1;
+        let is_paid = !used.requests.is_empty() && self.agent.budgets.has_any(&self.key.tenant);
+        if is_first || is_paid {
+            RowNeed::Soon
+        } else {
+            RowNeed::Lists
+        }
+    }
+
     /// Publishes an own commit beyond this session's doors here. `bytes` is its size if the other gateways
     /// are still to be told.
-    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: UsageRows) {
+    fn tell_others(&mut self, commit: &Commit, bytes: Option<usize>, used: (UsageRows, RowNeed)) {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
@@ -299,6 +320,11 @@ pub(super) enum Failure {
     Damaged,
     /// The store is away; it may work later.
     Away(crate::store::Error),
+}
+
+/// Returns true if calls wait for a person.
+fn has_waiting(control: &Control) -> bool {
+    matches!(control.activity(), Activity::Waiting(_))
 }
 
 fn changes_queue(event: &Event) -> bool {

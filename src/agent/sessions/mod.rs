@@ -33,7 +33,7 @@ use self::registry::SessionRegistry;
 use self::shared::Sharing;
 use super::budget::Budgets;
 use super::cluster::Cluster;
-use super::cluster::list_broadcast::ListBroadcast;
+use super::cluster::list_broadcast::{ListBroadcast, ListWatch};
 use super::cluster::message::ClusterMessage;
 use super::effects::session_agent::AgentFactory;
 use super::feed::list_update::ListUpdate;
@@ -310,9 +310,15 @@ impl Sessions {
     }
 
     /// Subscribes to changes of everybody's session lists. [`ListUpdate::holder`] says whose list a change
-    /// belongs to.
+    /// belongs to. Somebody who shows a list also needs [`Self::watch_lists`].
     pub fn rows(&self) -> broadcast::Receiver<ListUpdate> {
         self.0.lists.listen()
+    }
+
+    /// Says that somebody watches a list from now on, and is to be shown complete rows soon. Call this before
+    /// the list is read.
+    pub fn watch_lists(&self) -> ListWatch {
+        self.0.lists.watch()
     }
 
     /// Returns the feed, for a watcher that fell behind; `None` for a caller who has not joined.

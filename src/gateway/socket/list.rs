@@ -54,7 +54,10 @@ async fn take_seat(
     let entered =
         auth::authenticate_handshake(&context.state, parts, given.token.as_deref()).await?;
     let place = context.connections.take(entered.caller.holder())?;
-    let connection = Arc::new(Connection::new(entered, Shows::List, None, place));
+    let shows = Shows::List {
+        _watch: context.state.sessions.watch_lists(),
+    };
+    let connection = Arc::new(Connection::new(entered, shows, None, place));
     socket.on_fallback(|Event(_): Event, ReplySlot(reply): ReplySlot| {
         if let Some(reply) = reply {
             let message = "this namespace tells and takes no commands";

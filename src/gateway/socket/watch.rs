@@ -47,7 +47,10 @@ pub(super) async fn run(context: Arc<SocketContext>) {
             },
             row = rows.recv() => match row {
                 Ok(row) => {
-                    tell_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
+                    // A list that opened meanwhile was read with this row.
+                    if !matches!(row, ListUpdate::Unlisted(_)) {
+                        tell_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
+                    }
                     asking.tell(&context, &row);
                 }
                 Err(RecvError::Lagged(_)) => {
@@ -83,7 +86,7 @@ impl Asking {
     fn tell(&mut self, context: &SocketContext, update: &ListUpdate) {
         let (key, holder) = (update.key(), update.holder());
         let now = match update {
-            ListUpdate::Changed(row) => row.asks,
+            ListUpdate::Changed(row) | ListUpdate::Unlisted(row) => row.asks,
             ListUpdate::GivenUp { .. } | ListUpdate::Removed { .. } => AskedRoles::default(),
         };
         let before = self.0.remove(key).unwrap_or_default();

@@ -76,7 +76,9 @@ impl SessionItem {
 /// Builds the frame of an update to a user's session list.
 pub fn row_frame(news: &ListUpdate) -> Frame {
     match news {
-        ListUpdate::Changed(row) => frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)]),
+        ListUpdate::Changed(row) | ListUpdate::Unlisted(row) => {
+            frame_in(PERSON, "sessions:changed", &[&SessionItem::of(row)])
+        }
         ListUpdate::GivenUp { key, .. } | ListUpdate::Removed { key, .. } => {
             let gone = serde_json::json!({ "id": key.session });
             frame_in(PERSON, "sessions:removed", &[&gone])

@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use self::inbound::Inbound;
 use self::registry::ConnectionPermit;
 use self::waiting::{Noted, Waiting};
-use crate::agent::limit_reached;
+use crate::agent::{ListWatch, limit_reached};
 use crate::domain::{Code, JournalId, Resource, SessionKey};
 use crate::gateway::wire::Frame;
 use crate::session::Refusal;
@@ -52,7 +52,10 @@ pub(super) enum Shows {
     /// A session.
     Session(SessionKey),
     /// The user's list of sessions.
-    List,
+    List {
+        /// Held while the list is shown.
+        _watch: ListWatch,
+    },
 }
 
 /// One connected socket.
@@ -256,7 +259,7 @@ const WAITING: Resource = Resource {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        if let Shows::List = self.shows {
+        if let Shows::List { .. } = self.shows {
             let holder = self.entered.caller.holder();
             let mut taken = self.place.connections.taken();
             let is_last = taken.lists.get_mut(&holder).is_some_and(|lists| {

@@ -97,7 +97,7 @@ impl Connections {
             connection.ends.push(End::Told(farewell.clone()));
         }
         let number = connection.place.number;
-        if let Shows::List = connection.shows {
+        if let Shows::List { .. } = connection.shows {
             let lists = taken.lists.entry(connection.entered.caller.holder());
             lists
                 .or_default()
