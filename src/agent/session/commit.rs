@@ -301,7 +301,9 @@ impl Replica {
         if commit.events.iter().any(changes_queue) {
             self.feed.show(What::Queue(self.queue()));
         }
-        if commit.events.iter().any(changes_usage) {
+        // It takes the context of the next request, so it is worked out only for somebody. Whoever comes later
+        // is told when they join.
+        if self.feed.is_watched() && commit.events.iter().any(changes_usage) {
             self.feed.show(What::Usage(self.usage()));
         }
         if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
