@@ -279,7 +279,12 @@ impl LiveSession {
     }
 
     async fn handle(&mut self, message: Message) {
-        let is_barred = self.is_barred().await;
+        // Outcomes are checked when all that came together are known, and the others decide nothing.
+        let is_checked = !matches!(
+            message,
+            Message::Outcome { .. } | Message::Join { .. } | Message::Tools { .. }
+        );
+        let is_barred = is_checked && self.is_barred().await;
         if is_barred {
             self.end_turns().await;
         }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use super::LiveSession;
 use super::commit::Failure;
 use crate::agent::mailbox::{Message, store_away};
-use crate::session::{Command, Outcome, Output, Refusal, Spent};
+use crate::session::{Command, Outcome, Output, Refusal, Spent, Titling};
 
 /// The most outcomes in one commit.
 const MOST_OUTCOMES: usize = 16;
@@ -32,6 +32,40 @@ impl LiveSession {
                 break;
             }
         }
+        let is_barred = self.may_begin_work(&all) && self.is_barred().await;
+        if is_barred {
+            self.end_turns().await;
+        }
+        self.store(all, epoch).await;
+        if is_barred {
+            // A waiting message may have begun another turn.
+            self.end_turns().await;
+        }
+    }
+
+    /// Returns true if something may start because of these outcomes. Those of a plain answer, and of calls
+    /// beside others that still run, begin nothing.
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "of most outcomes it is not known"
+    )]
+    fn may_begin_work(&self, outcomes: &[Command]) -> bool {
+        let control = &self.replica.state.control;
+        let rules = self.replica.agent.tools.rules(&self.replica.owner().id);
+        let may_ask_for_title = rules.has_titles_made && control.titling == Titling::Unasked;
+        let may_follow = !control.waiting.is_empty() || may_ask_for_title;
+        let queue = || control.turn.iter().flat_map(|turn| &turn.queue);
+        let running = queue().filter(|call| call.is_executing()).count();
+        let all_run = queue().all(|call| call.is_executing() || call.is_ended());
+        outcomes.iter().any(|outcome| match outcome {
+            Command::Answered { answer, .. } => may_follow || !answer.calls.is_empty(),
+            Command::CallEnded { .. } => !all_run || running <= outcomes.len(),
+            _ => true,
+        })
+    }
+
+    /// Stores outcomes of one epoch.
+    async fn store(&mut self, all: Vec<Command>, epoch: u64) {
         let approves = |command: &Command| matches!(command, Command::Reviewed { .. });
         if all.iter().any(approves) {
             // Load the current rules, as for a person's approval.
