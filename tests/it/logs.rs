@@ -121,7 +121,7 @@ async fn a_turn_is_told_line_by_line_at_the_levels_of_its_importance() {
     let text = log.text();
     for (level, line) in [
         ("INFO", "Initialized OpenAICompatibleService with model "),
-        ("INFO", "Starting completeTask loop"),
+        ("DEBUG", "Starting completeTask loop"),
         ("DEBUG", "LLM Iteration 1"),
         ("DEBUG", "LLM Iteration 4"),
         ("DEBUG", "Estimated tokens being sent: "),

@@ -110,7 +110,7 @@ fn warn_of_limit(replica: &Replica, turn: TurnId) {
 fn log_request(replica: &Replica, turn: TurnId, iteration: Iteration) {
     let session = &replica.key.session;
     if iteration.0 == 1 {
-        tracing::info!(session.id = %session, turn = turn.0, "Starting completeTask loop");
+        tracing::debug!(session.id = %session, turn = turn.0, "Starting completeTask loop");
     }
     tracing::debug!(
         session.id = %session,
