@@ -49,6 +49,7 @@ mod oauth;
 mod packages;
 mod people;
 mod placed_attachments;
+mod plain_turn;
 mod providers;
 mod reads;
 mod reasoning;

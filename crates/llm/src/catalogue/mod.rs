@@ -118,6 +118,7 @@ pub fn find(vendor: Vendor, model: &str) -> Option<Model> {
 
 /// The entry of a model, or conservative guesses for an unknown one, with the overrides applied.
 pub fn describe(vendor: Vendor, model: &str, said: &Overrides) -> Model {
+    tracing::trace!("Reading the catalogue of models");
     let windows = &said.windows;
     let mut described = find(vendor, model).unwrap_or_else(|| Model::unknown(model));
     if let Some(usual) = windows.usual.filter(|_| described.is_window_assumed) {

@@ -109,7 +109,10 @@ impl Counter {
 
     /// The tokens of an entry before the correction.
     pub fn counted(self, entry: &Weighed) -> u64 {
-        entry.weight(self.encoding, |entry| self.entry(entry))
+        entry.weight(self.encoding, |entry| {
+            tracing::trace!("Counting the tokens of an entry");
+            self.entry(entry)
+        })
     }
 
     /// The tokens of an entry beside its text: attachments and native blocks.
