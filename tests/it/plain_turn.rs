@@ -28,10 +28,9 @@ fn statement(line: &Value) -> Option<String> {
     if line["target"] != "sqlx::query" {
         return None;
     }
-    let fields = &line["fields"];
-    let whole = fields["db.statement"].as_str().unwrap_or_default();
+    let whole = line["db.statement"].as_str().unwrap_or_default();
     let text = if whole.is_empty() {
-        fields["summary"].as_str().unwrap()
+        line["summary"].as_str().unwrap()
     } else {
         whole
     };
@@ -44,15 +43,13 @@ fn rows(lines: &[Value], text: &str) -> u64 {
         .iter()
         .filter(|line| statement(line).is_some_and(|statement| statement.contains(text)));
     written
-        .map(|line| line["fields"]["rows_affected"].as_u64().unwrap())
+        .map(|line| line["rows_affected"].as_u64().unwrap())
         .sum()
 }
 
 /// How often something was done that the program tells at `trace`.
 fn told(lines: &[Value], text: &str) -> u64 {
-    let said = lines
-        .iter()
-        .filter(|line| line["fields"]["message"] == text);
+    let said = lines.iter().filter(|line| line["message"] == text);
     said.count() as u64
 }
 

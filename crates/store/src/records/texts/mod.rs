@@ -255,7 +255,8 @@ const PUT_PLACES: PerRow = PerRow {
     between: ", ",
     after: ") INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version) \
         SELECT COALESCE((SELECT MAX(id) + 1 FROM texts \
-        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) + nth, \
+        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) \
+        + ROW_NUMBER() OVER (PARTITION BY base ORDER BY nth) - 1, \
         tenant, owner, session, seq, part, kind, version FROM fresh",
 };
 
@@ -277,7 +278,8 @@ const PUT_VECTORS: PerRow = PerRow {
     between: ", ",
     after: ") INSERT INTO texts (id, tenant, owner, session, seq, part, kind, version, words) \
         SELECT COALESCE((SELECT MAX(id) + 1 FROM texts \
-        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) + nth, \
+        WHERE id >= fresh.base AND id < fresh.base + 1048576), base) \
+        + ROW_NUMBER() OVER (PARTITION BY base ORDER BY nth) - 1, \
         tenant, owner, session, seq, part, kind, version, words FROM fresh",
 };
 
@@ -337,16 +339,9 @@ fn remaining(taken: &TakenUp) -> impl Iterator<Item = (&Behind, &NewText)> {
     texts.map(|text| (&taken.session, text))
 }
 
-/// The values of the places of texts that are ordered by time. Texts of one millisecond are numbered.
+/// The values of the places of texts, numbered in their order.
 fn places(texts: &[(&Behind, &NewText)]) -> impl Iterator<Item = Vec<Arg>> {
-    let mut last: (Option<Timestamp>, i64) = (None, 0);
-    texts.iter().map(move |(session, text)| {
-        let nth = if last.0 == Some(text.at) {
-            last.1 + 1
-        } else {
-            0
-        };
-        last = (Some(text.at), nth);
+    (0_i64..).zip(texts).map(|(nth, (session, text))| {
         let key = &session.key;
         args![
             text.at.0 << PLACE_BITS,
