@@ -10,8 +10,9 @@ use tempfile::TempDir;
 use crate::model_stub::ModelStub;
 use crate::support::{Server, TestSocket, person, until};
 
-/// The turns that are counted. What is done once a second happens far less often meanwhile.
-const TURNS: u64 = 40;
+/// The turns that are counted. What is done once a second happens far less often meanwhile, and the context
+/// has room for all of them: the note about what left it would be counted anew for each request.
+const TURNS: u64 = 20;
 
 /// The lines of the log from `from` on.
 fn lines(log: &Path, from: usize) -> Vec<Value> {
