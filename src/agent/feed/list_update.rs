@@ -7,10 +7,6 @@ use crate::store::records::SessionRow;
 
 /// A written row of a session list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all of them are rows, and each is passed on at once"
-)]
 pub enum ListUpdate {
     /// The row is new or changed.
     Changed(SessionRow),
