@@ -27,6 +27,7 @@ pub mod sandbox;
 pub mod search;
 pub mod server_offer;
 pub mod share;
+pub mod surrogates;
 pub mod time;
 pub mod tool;
 pub mod usage;
@@ -76,6 +77,7 @@ pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
 pub use share::{Holder, Ledger, Most, Reached, Resource, Share, Shares, Whose};
+pub use surrogates::mend_surrogates;
 pub use time::Timestamp;
 pub use tool::{
     BUNDLED_SERVER, FIND_TOOLS, READ_MORE, READ_SKILL_FILE, Schema, Tool, ToolAnnotations, ToolRef,

@@ -7,7 +7,6 @@ pub(super) mod idle_timeout;
 #[cfg(test)]
 pub(super) mod line;
 pub(super) mod payloads;
-pub(super) mod surrogates;
 pub(super) mod text;
 
 use std::collections::VecDeque;

@@ -23,11 +23,10 @@ use crate::anthropic::usage::Usage;
 use crate::anthropic::wire::{BlockForm, Delta, Event, MessageForm};
 use crate::request::names::Names;
 use crate::stream::envelope::Envelope;
-use crate::stream::surrogates::mend;
 use crate::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent, tool_search};
-use sepal_core::domain::{Native, TokenUsage};
+use sepal_core::domain::{Native, TokenUsage, mend_surrogates};
 
 /// The slot for a paused answer that has to be continued; shared with the reader of the stream.
 pub(in crate::anthropic) type Pause = Arc<Mutex<Option<Said>>>;
@@ -114,7 +113,10 @@ impl Assemble for Assembler {
             return Ok(false);
         }
         // A lone half of a surrogate pair is detected only where text is parsed.
-        let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
+        let mended = payload
+            .contains("\\u")
+            .then(|| mend_surrogates(payload))
+            .flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         let event = serde_json::from_str(payload);
         let event: Event<'_> = event.map_err(|error| self.owner.unreadable(&error))?;

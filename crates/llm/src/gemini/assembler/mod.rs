@@ -14,12 +14,11 @@ use crate::gemini::fault;
 use crate::gemini::wire::{self, CallForm, Candidate, Chunk, PartForm};
 use crate::request::interleave::Position;
 use crate::request::names::Names;
-use crate::stream::surrogates::mend;
 use crate::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::transport::endpoint::KeyOwner;
 use crate::transport::quote;
 use crate::{Error, Finish, ModelEvent};
-use sepal_core::domain::{Native, TokenUsage};
+use sepal_core::domain::{Native, TokenUsage, mend_surrogates};
 
 /// Data that the vendor wants back with a call, or with the text at a position.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -105,7 +104,10 @@ impl Assemble for Assembler {
             let problem = format!("an answer of more than {MAX_ANSWER_BYTES} bytes");
             return Err(self.owner.bad(problem));
         }
-        let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
+        let mended = payload
+            .contains("\\u")
+            .then(|| mend_surrogates(payload))
+            .flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         // A server that does not support `alt=sse` answers with one list of all chunks.
         if payload.starts_with('[') {

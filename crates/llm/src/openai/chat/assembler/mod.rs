@@ -12,11 +12,10 @@ use crate::openai::chat::wire::{self, Choice, Chunk, Delta};
 use crate::openai::fault;
 use crate::request::names::Names;
 use crate::stream::envelope::Envelope;
-use crate::stream::surrogates::mend;
 use crate::stream::{Assemble, MAX_ANSWER_BYTES};
 use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent};
-use sepal_core::domain::{Native, TokenUsage};
+use sepal_core::domain::{Native, TokenUsage, mend_surrogates};
 
 /// The facts about its request that an assembler needs.
 #[derive(Debug)]
@@ -104,7 +103,8 @@ impl Assemble for Assembler {
         let chunk: Chunk<'_> = match serde_json::from_str(payload) {
             Ok(chunk) => chunk,
             Err(error) => {
-                mended = mend(payload).ok_or_else(|| self.context.owner.unreadable(&error))?;
+                mended = mend_surrogates(payload)
+                    .ok_or_else(|| self.context.owner.unreadable(&error))?;
                 serde_json::from_str(&mended)
                     .map_err(|error| self.context.owner.unreadable(&error))?
             }

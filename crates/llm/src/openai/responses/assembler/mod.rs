@@ -11,11 +11,10 @@ use crate::openai::fault;
 use crate::openai::responses::wire::{self, Event, ItemForm, ResponseForm};
 use crate::request::interleave::Position;
 use crate::request::names::Names;
-use crate::stream::surrogates::mend;
 use crate::stream::{Assemble, MAX_ANSWER_BYTES, MAX_CALLS};
 use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent};
-use sepal_core::domain::TokenUsage;
+use sepal_core::domain::{TokenUsage, mend_surrogates};
 
 mod items;
 mod kept;
@@ -76,7 +75,10 @@ impl Assemble for Assembler {
             return Err(self.owner.bad(problem));
         }
         // A lone half of a surrogate pair is detected only where text is parsed.
-        let mended = payload.contains("\\u").then(|| mend(payload)).flatten();
+        let mended = payload
+            .contains("\\u")
+            .then(|| mend_surrogates(payload))
+            .flatten();
         let payload = mended.as_deref().unwrap_or(payload);
         let event: Event<'_> = self.read(payload)?;
         self.event(&event, payload, out)

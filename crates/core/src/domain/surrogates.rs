@@ -1,8 +1,11 @@
-//! Repairs UTF-16 surrogate pairs that some servers split between two chunks. A lone half is invalid JSON,
-//! but must not end the answer. Pure.
+//! Repairs JSON with half of a UTF-16 surrogate pair, which programs write that cut text between two code
+//! units. A lone half is invalid JSON, but must not lose the text around it.
 
-/// The JSON with every lone half replaced by U+FFFD; `None` if there is none.
-pub(crate) fn mend(json: &str) -> Option<String> {
+/// Returns the JSON with every lone half replaced by U+FFFD; `None` if there is none.
+pub fn mend_surrogates(json: &str) -> Option<String> {
+    if !json.contains("\\ud") && !json.contains("\\uD") {
+        return None;
+    }
     let mut mended = String::with_capacity(json.len());
     let mut rest = json;
     let mut is_changed = false;
@@ -35,10 +38,10 @@ fn unit(text: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::mend;
+    use super::mend_surrogates;
 
     fn check(json: &str, expected: Option<&str>) {
-        let mended = mend(json);
+        let mended = mend_surrogates(json);
         assert_eq!(mended.as_deref(), expected, "{json}");
         if let Some(mended) = mended {
             serde_json::from_str::<serde_json::Value>(&mended).unwrap();
