@@ -10,7 +10,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::bounds::Bounds;
 use super::error::ApiError;
-use crate::domain::{Code, SessionId};
+use crate::domain::{Code, SessionId, mend_surrogates};
 
 /// A JSON body that was checked against the bounds of its description.
 pub(super) struct Body<T>(pub(super) T);
@@ -39,6 +39,7 @@ impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> fo
             let text = "the body has to be a JSON object";
             return Err(ApiError::new(Code::InvalidArguments, text));
         }
+        let bytes = mended(bytes);
         let mut json = serde_json::Deserializer::from_slice(&bytes);
         let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
             // If the text is not JSON at all, there is no field to name.
@@ -52,6 +53,12 @@ impl<T: DeserializeOwned + ToSchema + 'static, S: Send + Sync> FromRequest<S> fo
         Bounds::of_body::<T>().check(&whole)?;
         Ok(Self(read))
     }
+}
+
+/// Replaces half characters, which JavaScript writes for a text that was cut inside of an emoji.
+fn mended(bytes: Bytes) -> Bytes {
+    let text = std::str::from_utf8(&bytes).ok();
+    text.and_then(mend_surrogates).map_or(bytes, Bytes::from)
 }
 
 /// An optional JSON body.
@@ -128,5 +135,23 @@ fn wrong(path: Option<String>, error: &impl ToString) -> ApiError {
     match path.filter(|path| path != ".") {
         Some(path) => ApiError::of_field(Code::InvalidArguments, path, error.to_string()),
         None => ApiError::new(Code::InvalidArguments, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Bytes;
+
+    use super::mended;
+
+    #[test]
+    fn half_an_emoji_in_a_body_loses_nothing_else() {
+        for (body, expected) in [
+            (r#"{"text":"cut \ud83d"}"#, r#"{"text":"cut \ufffd"}"#),
+            (r#"{"text":"\ud83d\ude00"}"#, r#"{"text":"\ud83d\ude00"}"#),
+        ] {
+            assert_eq!(mended(Bytes::from(body)), expected);
+        }
+        assert_eq!(mended(Bytes::from_static(b"\xff\\ud83d")), &b"\xff\\ud83d"[..]);
     }
 }

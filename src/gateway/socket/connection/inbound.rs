@@ -11,7 +11,7 @@ use socketioxide::socket::Socket;
 use socketioxide_core::Value as Packet;
 
 use super::waiting::Waiting;
-use crate::domain::Code;
+use crate::domain::{Code, mend_surrogates};
 use crate::session::Refusal;
 
 /// One command as it was received. It is parsed only when its turn comes, because parsed values take many
@@ -59,8 +59,11 @@ impl<A: Adapter> FromMessageParts<A> for RawPacket {
     }
 }
 
-/// Parses the arguments after the event's name. The parser's own limit refuses deep nesting.
+/// Parses the arguments after the event's name. The parser's own limit refuses deep nesting. Half characters,
+/// which JavaScript writes for a text that was cut inside of an emoji, are replaced.
 pub(in crate::gateway::socket) fn read(text: &str) -> Result<Vec<Value>, Refusal> {
+    let mended = mend_surrogates(text);
+    let text = mended.as_deref().unwrap_or(text);
     let mut args: Vec<Value> = serde_json::from_str(text).map_err(|error| {
         let message = format!("the arguments cannot be read: {error}");
         Refusal::new(Code::InvalidArguments, message)
@@ -110,5 +113,19 @@ impl Reply {
         match sender {
             Ok(sender) => Some(sender),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::read;
+
+    #[test]
+    fn half_an_emoji_loses_nothing_else() {
+        let args = read(r#"["message:send",{"text":"cut \ud83d","id":"\ud83d\ude00"}]"#);
+        let args = args.map_err(|refusal| refusal.message);
+        assert_eq!(args, Ok(vec![json!({"text": "cut \u{fffd}", "id": "😀"})]));
     }
 }
