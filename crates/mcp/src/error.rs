@@ -7,6 +7,7 @@ use rmcp::model::{ErrorCode, ErrorData};
 use super::elicitation::Address;
 use super::mask::Cleaner;
 use super::tasks::TaskEnd;
+use super::wire::lenient;
 use super::wire::oversized::{self, MAX_MESSAGE_BYTES, Size};
 use sepal_core::domain::Fault;
 
@@ -92,11 +93,15 @@ impl From<TaskEnd> for Error {
 
 impl Error {
     /// Converts the JSON-RPC error that the server sent instead of an answer.
-    pub(super) fn of_answer(data: &ErrorData) -> Self {
+    pub(super) fn of_answer(server: &str, data: &ErrorData) -> Self {
         match oversized::size(data) {
             Some(size) => Self::TooLarge {
                 size,
                 most: MAX_MESSAGE_BYTES,
+            },
+            None if lenient::is_unreadable(data) => Self::NoAnswer {
+                server: server.to_owned(),
+                reason: data.message.to_string(),
             },
             None if data.code == PAGE_REQUIRED => match Address::required(data.data.as_ref()) {
                 Ok(addresses) => Self::AddressRequired { addresses },

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
-use rmcp::model::{CallToolResult, ListToolsResult};
+use rmcp::model::{
+    CallToolResult, GetPromptResult, InitializeResult, ListPromptsResult, ListResourcesResult,
+    ListToolsResult, ReadResourceResult,
+};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::listing;
+use super::wire::lenient;
 use super::{Cleaner, ClientOffer, Connection, Naming, Offer, ToolAnswer, ToolCall, Toolbox};
 use sepal_core::domain::Tool;
 
@@ -76,6 +80,9 @@ async fn serve(input: &[u8], asked: impl AsyncRead + Unpin, mut answers: impl As
 #[test]
 fn mcp_tools() {
     sepal_fuzz::check("mcp_tools", |input| {
+        if let Ok(odd) = lenient::parse(input) {
+            check_neighbours(&odd);
+        }
         if let Ok(result) = serde_json::from_slice::<CallToolResult>(input) {
             check_answer(&ToolAnswer::from_wire(result, &Cleaner::default()));
         }
@@ -84,7 +91,7 @@ fn mcp_tools() {
         };
         let mut tools: Vec<Tool> = Vec::new();
         for tool in &listed.tools {
-            tools.extend(listing::read("s", tool, &tools));
+            tools.extend(listing::read(tool, &tools));
         }
         check_tools(&tools);
         let mut toolbox = Toolbox::default();
@@ -104,6 +111,43 @@ fn mcp_tools() {
             }
         }
     });
+}
+
+/// One odd element changes only itself, and rmcp reads the whole in the form that was asked for.
+fn check_neighbours(odd: &Value) {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let resource = |name: &str| json!({"name": name, "uri": "a:b"});
+    let contents = |text: &str| json!({"uri": "a:b", "text": text});
+    let prompt = |name: &str| json!({"name": name, "arguments": []});
+    let message = |name: &str| json!({"role": "user", "content": text(name)});
+    let around = |fine: &dyn Fn(&str) -> Value| json!([fine("a"), odd, fine("b")]);
+    let check = |method: &str, member: &str, fine: &dyn Fn(&str) -> Value| {
+        let read = lenient::mended(method, json!({ member: around(fine) }));
+        let all = read[member].as_array().unwrap();
+        assert_eq!(all.first(), Some(&fine("a")), "{method}: {odd}");
+        assert_eq!(all.last(), Some(&fine("b")), "{method}: {odd}");
+        let alone = lenient::mended(method, json!({ member: [odd] }));
+        let alone = alone[member].as_array().unwrap();
+        assert_eq!(all.len(), alone.len() + 2, "{method}: {odd}");
+        read
+    };
+    let read = check("tools/call", "content", &text);
+    serde_json::from_value::<CallToolResult>(read).unwrap();
+    let read = check("tools/list", "tools", &tool);
+    serde_json::from_value::<ListToolsResult>(read).unwrap();
+    let read = check("resources/list", "resources", &resource);
+    serde_json::from_value::<ListResourcesResult>(read).unwrap();
+    let read = check("resources/read", "contents", &contents);
+    serde_json::from_value::<ReadResourceResult>(read).unwrap();
+    let read = check("prompts/list", "prompts", &prompt);
+    serde_json::from_value::<ListPromptsResult>(read).unwrap();
+    let read = check("prompts/get", "messages", &message);
+    serde_json::from_value::<GetPromptResult>(read).unwrap();
+    let whole = lenient::mended("initialize", odd.clone());
+    if odd.is_object() && odd.get("supportedVersions").is_none() {
+        serde_json::from_value::<InitializeResult>(whole).unwrap();
+    }
 }
 
 fn check_tools(tools: &[Tool]) {

@@ -43,6 +43,10 @@ pub(super) fn failed(server: &str, error: &DynamicTransportError) -> Error {
                 Error::NoAnswer { server, reason }
             }
         }
+        remote::HttpError::Client(Failure::Moved(_)) => Error::NotTaken {
+            server,
+            reason: error.to_string(),
+        },
         remote::HttpError::SessionExpired => Error::NotTaken {
             server,
             reason: "its session has ended".to_owned(),

@@ -50,7 +50,12 @@ impl Connection {
         remote: &Remote,
         offer: ClientOffer,
     ) -> Result<Self, Error> {
-        let lifecycle = match remote::lifecycle(server, &client, remote).await? {
+        let (lifecycle, url) = remote::lifecycle(server, &client, remote).await?;
+        let remote = &Remote {
+            url,
+            ..remote.clone()
+        };
+        let lifecycle = match lifecycle {
             Lifecycle::Initialize => ClientLifecycleMode::Initialize,
             Lifecycle::Discover => discovering(),
         };

@@ -329,7 +329,7 @@ impl Connection {
     )]
     pub(crate) fn failed(&self, error: &ServiceError) -> Error {
         match error {
-            ServiceError::McpError(data) => Error::of_answer(data),
+            ServiceError::McpError(data) => Error::of_answer(&self.server, data),
             ServiceError::TransportSend(error) => sending::failed(&self.server, error),
             ServiceError::TransportClosed => self.gone(),
             // This request is not a call: it is cancelled without waiting for a confirmation.

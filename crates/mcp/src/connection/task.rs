@@ -20,6 +20,7 @@ use super::{CANCEL_GRACE, Connection};
 use crate::error::Error;
 use crate::tasks::{NewTask, TaskEnd, TaskState, TaskTerms, related};
 use crate::tools::result::ToolAnswer;
+use crate::wire::lenient;
 use crate::wire::message::TASK;
 use crate::wire::oversized;
 
@@ -212,7 +213,8 @@ impl<'a> Follower<'a> {
             return Err(TaskEnd::Cancelled(state.message.clone()).into());
         }
         if let Some(result) = &state.result {
-            let result = serde_json::from_value::<CallToolResult>(result.clone());
+            let result = lenient::tool_result(result.clone());
+            let result = serde_json::from_value::<CallToolResult>(result);
             let result = result.map_err(|error| TaskEnd::Unreadable(error.to_string()))?;
             return read_result(self.connection, result, &self.id);
         }
@@ -340,7 +342,9 @@ fn not_said(connection: &Connection, error: &ServiceError, method: &str) -> Erro
         reason,
     };
     match error {
-        ServiceError::McpError(data) if oversized::size(data).is_some() => Error::of_answer(data),
+        ServiceError::McpError(data) if oversized::size(data).is_some() => {
+            Error::of_answer(connection.server(), data)
+        }
         ServiceError::McpError(data) if data.code == ErrorCode::INVALID_PARAMS => {
             TaskEnd::Forgotten.into()
         }

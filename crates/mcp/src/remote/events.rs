@@ -4,22 +4,28 @@
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use rmcp::model::RequestId;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp_sse_stream::{Sse, SseStream};
 
 use crate::wire::message;
 use crate::wire::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
+use crate::wire::pending::Pending;
 
-/// Parses the events of a body with the parser that rmcp uses.
+/// Parses the events of a body with the parser that rmcp uses. `posted` is the request whose response this is.
 pub(super) fn events(
     body: impl Stream<Item = reqwest::Result<Bytes>> + Send + 'static,
+    pending: Pending,
+    posted: Option<RequestId>,
 ) -> BoxedSseResponse {
     let mut limiter = Limiter::default();
     let body: BoxStream<'static, reqwest::Result<Bytes>> =
         body.map_ok(move |piece| limiter.pass(&piece)).boxed();
     SseStream::from_bytes_stream(body)
-        .map_ok(|event| Sse {
-            data: event.data.map(message::kept_whole),
+        .map_ok(move |event| Sse {
+            data: event
+                .data
+                .map(|data| message::rewritten(data, &pending, posted.as_ref())),
             ..event
         })
         .boxed()

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
@@ -24,8 +24,10 @@ use super::authorizer::Sending;
 use super::events::events;
 use super::failure::{Error, Failure};
 use super::refusal::Refusal;
+use crate::wire::lenient;
 use crate::wire::message;
 use crate::wire::oversized::{MAX_COUNTED_BYTES, MAX_MESSAGE_BYTES, Size, answer};
+use crate::wire::pending::Pending;
 
 /// Most bytes of a refusal that are read.
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
@@ -37,6 +39,7 @@ const COUNTING_LIMIT: Duration = Duration::from_secs(2);
 pub(crate) struct Exchange {
     pub(super) client: reqwest::Client,
     pub(super) sending: Sending,
+    pub(super) pending: Pending,
 }
 
 pub(super) type Headers = HashMap<HeaderName, HeaderValue>;
@@ -52,10 +55,20 @@ impl StreamableHttpClient for Exchange {
         _auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Error> {
+        self.pending.sent(&message);
         let request = self.client.post(&*uri).json(&message);
         let request = with_headers(request, session_id.as_deref(), custom_headers);
-        let response = self.sending.send(request).await?;
-        read(response, asked(&message), session_id.is_some()).await
+        let asked = asked(&message);
+        let answered = async {
+            let response = self.sending.send(request).await?;
+            let asked = (asked.clone(), &self.pending);
+            read(response, asked, session_id.is_some()).await
+        };
+        let answered = answered.await;
+        if let (Err(_), Some(asked)) = (&answered, &asked) {
+            self.pending.take_own(asked);
+        }
+        answered
     }
 
     async fn delete_session(
@@ -98,8 +111,10 @@ impl StreamableHttpClient for Exchange {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(Error::AuthRequired(
                 AuthRequiredError::new(response.status().to_string()),
             )),
-            status if !status.is_success() => Err(refused(status, None)),
-            _ if is(&response, EVENT_STREAM_MIME_TYPE) => Ok(events(response.bytes_stream())),
+            status if !status.is_success() => Err(refused(status, None, None)),
+            _ if is(&response, EVENT_STREAM_MIME_TYPE) => {
+                Ok(events(response.bytes_stream(), self.pending.clone(), None))
+            }
             _ => Err(Error::UnexpectedContentType(kind(&response))),
         }
     }
@@ -132,7 +147,7 @@ pub(super) fn asked(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 /// Reads the answer to a posted message.
 async fn read(
     response: Response,
-    asked: Option<RequestId>,
+    (asked, pending): (Option<RequestId>, &Pending),
     had_session: bool,
 ) -> Result<StreamableHttpPostResponse, Error> {
     let status = response.status();
@@ -142,48 +157,61 @@ async fn read(
     if status == StatusCode::NOT_FOUND && had_session {
         return Err(Error::SessionExpired);
     }
+    if let Some(moved) = moved(&response) {
+        return Err(moved.into());
+    }
     let session = response.headers().get(HEADER_SESSION_ID);
     let session = session
         .and_then(|id| id.to_str().ok())
         .map(ToOwned::to_owned);
     if !status.is_success() {
-        let error = read_refusal(response, asked.as_ref()).await?;
+        let error = read_refusal(response, asked.as_ref(), pending).await?;
         return Ok(StreamableHttpPostResponse::Json(error, session));
     }
     if is(&response, EVENT_STREAM_MIME_TYPE) {
-        let events = events(response.bytes_stream());
+        let events = events(response.bytes_stream(), pending.clone(), asked);
         return Ok(StreamableHttpPostResponse::Sse(events, session));
     }
     let Some(asked) = asked else {
         // A notification has no answer to wait for.
         return Ok(StreamableHttpPostResponse::Accepted);
     };
-    if !is(&response, JSON_MIME_TYPE) {
-        return Err(Error::UnexpectedContentType(kind(&response)));
-    }
+    let kind = kind(&response);
+    let is_json = is(&response, JSON_MIME_TYPE);
     let message = match read_body(response, MAX_MESSAGE_BYTES).await? {
-        Ok(body) => message::read(&body).ok_or(Error::UnexpectedServerResponse(
-            "its answer is no message".into(),
-        ))?,
-        Err(size) => answer(asked.clone(), size),
+        // Some servers send their messages under another type, or under none.
+        Ok(body) => match message::read(&body, pending, Some(&asked)) {
+            Some(message) => message,
+            None if is_json => {
+                let text = "its answer is no message".into();
+                return Err(Error::UnexpectedServerResponse(text));
+            }
+            None => return Err(Error::UnexpectedContentType(kind)),
+        },
+        Err(size) => {
+            pending.take_own(&asked);
+            answer(asked, size)
+        }
     };
-    Ok(StreamableHttpPostResponse::Json(
-        named(message, &asked),
-        session,
-    ))
+    Ok(StreamableHttpPostResponse::Json(message, session))
 }
 
-/// Assigns an error without an id to the posted request.
-fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessage {
-    match message {
-        JsonRpcMessage::Error(error) if error.id.is_none() => {
-            JsonRpcMessage::error(error.error, Some(asked.clone()))
-        }
-        message @ (JsonRpcMessage::Request(_)
-        | JsonRpcMessage::Response(_)
-        | JsonRpcMessage::Notification(_)
-        | JsonRpcMessage::Error(_)) => message,
+/// Returns the new address of the server, if the answer is a redirect. The query of another origin is left
+/// out: it is shown, and may hold a key.
+pub(super) fn moved(response: &Response) -> Option<Failure> {
+    let is_redirect = matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    );
+    let to = response.headers().get(LOCATION).filter(|_| is_redirect)?;
+    let mut to = response.url().join(to.to_str().ok()?.trim()).ok()?;
+    to.set_fragment(None);
+    if to.origin() != response.url().origin() {
+        to.set_query(None);
     }
+    Some(Failure::Moved(to.into()))
 }
 
 /// Returns the JSON-RPC error of an answer with a failure status, if it names the posted request: then it
@@ -191,26 +219,36 @@ fn named(message: ServerJsonRpcMessage, asked: &RequestId) -> ServerJsonRpcMessa
 pub(super) async fn read_refusal(
     response: Response,
     asked: Option<&RequestId>,
+    pending: &Pending,
 ) -> Result<ServerJsonRpcMessage, Error> {
     let status = response.status();
-    if !is(&response, JSON_MIME_TYPE) {
-        return Err(refused(status, None));
-    }
     // An unreadable body counts as empty; the status still says that the request failed.
     let body = read_body(response, MAX_REFUSAL_BYTES).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
-    let Some(JsonRpcMessage::Error(error)) = message::read(&body) else {
-        return Err(refused(status, None));
-    };
+    let said = lenient::parse(&body).ok();
     let is_auth = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-    if !is_auth && error.id.is_some() && error.id.as_ref() == asked {
+    let id = said.as_ref().and_then(|said| said.get("id"));
+    if !is_auth
+        && id.is_some_and(|id| !id.is_null())
+        && let Some(JsonRpcMessage::Error(error)) = message::read(&body, pending, None)
+        && error.id.as_ref() == asked
+    {
         return Ok(JsonRpcMessage::Error(error));
     }
-    Err(refused(status, Some(&error.error)))
+    let said = said.as_ref().map(|said| said.get("error").unwrap_or(said));
+    let code = said.and_then(|said| said.get("code")?.as_i64());
+    let words = match said {
+        Some(said) => lenient::words(said),
+        // The page of a proxy says nothing that its status does not say.
+        None => String::from_utf8(body)
+            .ok()
+            .filter(|text| !text.trim().is_empty() && !text.contains('<')),
+    };
+    Err(refused(status, code, words.as_deref()))
 }
 
-pub(super) fn refused(status: StatusCode, error: Option<&rmcp::ErrorData>) -> Error {
-    Failure::Refused(Refusal::new(status, error)).into()
+pub(super) fn refused(status: StatusCode, code: Option<i64>, words: Option<&str>) -> Error {
+    Failure::Refused(Refusal::new(status, code, words)).into()
 }
 
 /// Returns the body, or its size if it is larger than `most`.
@@ -249,7 +287,11 @@ async fn read_body(response: Response, most: usize) -> Result<Result<Vec<u8>, Si
 
 pub(super) fn is(response: &Response, kind: &str) -> bool {
     let header = response.headers().get(CONTENT_TYPE);
-    header.is_some_and(|header| header.as_bytes().starts_with(kind.as_bytes()))
+    let begins = |header: &HeaderValue| {
+        let begin = header.as_bytes().get(..kind.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(kind.as_bytes()))
+    };
+    header.is_some_and(begins)
 }
 
 pub(super) fn kind(response: &Response) -> Option<String> {

@@ -14,6 +14,9 @@ pub(crate) enum Failure {
     /// The server answered with a failure status.
     #[error("{0}")]
     Refused(Refusal),
+    /// The server is at another address; the request did not run.
+    #[error("it has moved to `{0}`: set this as its address")]
+    Moved(String),
     /// The server wants a person to connect, or to allow these scopes too.
     #[error("it wants its person to connect")]
     NeedsPerson(Option<String>),

@@ -17,9 +17,10 @@ use url::Url;
 
 use super::authorizer::Sending;
 use super::events::events;
-use super::exchange::{Headers, asked, is, kind, read_refusal, refused};
-use super::failure::Error;
-use crate::wire::message;
+use super::exchange::{Headers, asked, is, kind, moved, read_refusal, refused};
+use super::failure::{Error, Failure};
+use super::lifecycle::{MAX_REDIRECTS, has_origin};
+use crate::wire::pending::Pending;
 
 /// The event that names the address for posts.
 const ENDPOINT: &str = "endpoint";
@@ -33,6 +34,7 @@ pub(crate) struct Legacy {
     /// The address for posts, at the origin of the stream.
     endpoint: Url,
     headers: Headers,
+    pending: Pending,
     /// The server's events; `None` after the end of the stream.
     events: Option<BoxedSseResponse>,
     /// Errors that the server sent in answer to a post instead of on the stream.
@@ -49,24 +51,38 @@ impl Legacy {
         url: &str,
         headers: Headers,
     ) -> Result<Self, Error> {
-        let request = client.get(url).header(ACCEPT, EVENT_STREAM_MIME_TYPE);
-        let request = request.headers(headers.clone().into_iter().collect());
-        let response = sending.send(request).await?;
+        let mut url = url.to_owned();
+        let mut redirects = 0;
+        let response = loop {
+            let request = client.get(&url).header(ACCEPT, EVENT_STREAM_MIME_TYPE);
+            let request = request.headers(headers.clone().into_iter().collect());
+            let response = sending.send(request).await?;
+            match moved(&response) {
+                Some(Failure::Moved(to)) if has_origin(&url, &to) && redirects < MAX_REDIRECTS => {
+                    redirects += 1;
+                    url = to;
+                }
+                Some(moved) => return Err(moved.into()),
+                None => break response,
+            }
+        };
         if !response.status().is_success() {
-            return Err(refused(response.status(), None));
+            return Err(refused(response.status(), None, None));
         }
         if !is(&response, EVENT_STREAM_MIME_TYPE) {
             return Err(Error::UnexpectedContentType(kind(&response)));
         }
         // Redirects change the base of the address.
         let base = response.url().clone();
-        let mut events = events(response.bytes_stream());
+        let pending = Pending::default();
+        let mut events = events(response.bytes_stream(), pending.clone(), None);
         let endpoint = endpoint(&base, &mut events).await?;
         Ok(Self {
             client,
             sending,
             endpoint,
             headers,
+            pending,
             events: Some(events),
             refusals: mpsc::unbounded_channel(),
         })
@@ -108,6 +124,8 @@ impl Transport<RoleClient> for Legacy {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        self.pending.sent(&message);
+        let pending = self.pending.clone();
         let request = self.client.post(self.endpoint.clone()).json(&message);
         let request = request.headers(self.headers.clone().into_iter().collect());
         let (said, sending) = (self.refusals.0.clone(), self.sending.clone());
@@ -115,7 +133,7 @@ impl Transport<RoleClient> for Legacy {
             let response = sending.send(request).await?;
             if !response.status().is_success() {
                 let asked = asked(&message);
-                let refusal = read_refusal(response, asked.as_ref()).await?;
+                let refusal = read_refusal(response, asked.as_ref(), &pending).await?;
                 // The receiver is gone if the connection has ended.
                 let _ = said.send(refusal);
             }
@@ -134,7 +152,7 @@ impl Transport<RoleClient> for Legacy {
             match event {
                 Some(Ok(event)) if is_message(event.event.as_deref()) => {
                     let data = event.data.unwrap_or_default();
-                    if let Some(message) = message::read(data.as_bytes()) {
+                    if let Ok(message) = serde_json::from_str(&data) {
                         return Some(message);
                     }
                 }

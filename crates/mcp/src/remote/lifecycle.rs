@@ -19,17 +19,21 @@ use rmcp::transport::common::client_side_sse::BoxedSseResponse;
 use rmcp::transport::streamable_http_client::{
     StreamableHttpClient as _, StreamableHttpPostResponse,
 };
+use url::Url;
 
 use super::authorizer::Sending;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Headers};
 use super::failure::{Error, Failure};
 use super::{Remote, headers, not_opened};
 use crate::error;
-use crate::wire::message;
+use crate::wire::pending::Pending;
 use sepal_net as net;
 
 /// The time limit for the answer: many older servers do not answer an unknown request.
 const LIMIT: Duration = Duration::from_secs(10);
+
+/// The most redirects that are followed.
+pub(super) const MAX_REDIRECTS: usize = 5;
 
 /// The way a connection begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,16 +44,18 @@ pub(crate) enum Lifecycle {
     Discover,
 }
 
-/// Asks the server at `remote` which lifecycle it speaks. Fails if the server cannot be reached or wants a
-/// person first; any other refusal counts as that of a server that does not know the request.
+/// Asks the server at `remote` which lifecycle it speaks, and at which address: a redirect is followed within
+/// its origin, because the headers hold the keys of this server. Fails if the server cannot be reached or
+/// wants a person first; any other refusal counts as that of a server that does not know the request.
 pub(crate) async fn lifecycle(
     server: &str,
     client: &reqwest::Client,
     remote: &Remote,
-) -> Result<Lifecycle, error::Error> {
+) -> Result<(Lifecycle, String), error::Error> {
     let exchange = Exchange {
         client: client.clone(),
         sending: Sending(remote.authorizer.clone()),
+        pending: Pending::default(),
     };
     let mut headers = headers(server, remote)?;
     for (name, value) in [
@@ -62,25 +68,45 @@ pub(crate) async fn lifecycle(
         let value = HeaderValue::from_str(value);
         headers.extend(value.map(|value| (HeaderName::from_static(name), value)));
     }
-    let asked = async {
-        let url = Arc::from(remote.url.as_str());
-        let answer = exchange
-            .post_message(url, question(), None, None, headers)
-            .await?;
-        let said = if let StreamableHttpPostResponse::Json(message, _) = answer {
+    let mut url = remote.url.clone();
+    for _ in 0..=MAX_REDIRECTS {
+        let asked = ask(&exchange, &url, headers.clone());
+        match tokio::time::timeout(LIMIT, asked).await {
+            Ok(Ok(Some(said))) => return Ok((read(&said), url)),
+            Ok(Err(Error::Client(Failure::Moved(to)))) if has_origin(&url, &to) => url = to,
+            Ok(Err(error)) if is_final(&error) => return Err(not_opened(server, &error)),
+            Ok(Ok(None) | Err(_)) | Err(_) => return Ok((Lifecycle::Initialize, url)),
+        }
+    }
+    Err(error::Error::Handshake {
+        server: server.to_owned(),
+        reason: format!("it was redirected more than {MAX_REDIRECTS} times"),
+    })
+}
+
+async fn ask(
+    exchange: &Exchange,
+    url: &str,
+    headers: Headers,
+) -> Result<Option<ServerJsonRpcMessage>, Error> {
+    let answer = exchange
+        .post_message(Arc::from(url), question(), None, None, headers)
+        .await?;
+    Ok(
+        if let StreamableHttpPostResponse::Json(message, _) = answer {
             Some(message)
         } else if let StreamableHttpPostResponse::Sse(events, _) = answer {
             first_answer(events).await
         } else {
             None
-        };
-        Ok::<_, Error>(said)
-    };
-    match tokio::time::timeout(LIMIT, asked).await {
-        Ok(Ok(Some(said))) => Ok(read(&said)),
-        Ok(Err(error)) if is_final(&error) => Err(not_opened(server, &error)),
-        Ok(Ok(None) | Err(_)) | Err(_) => Ok(Lifecycle::Initialize),
-    }
+        },
+    )
+}
+
+/// Returns true if both addresses have the same scheme, host and port.
+pub(super) fn has_origin(one: &str, other: &str) -> bool {
+    let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
+    origin(one).is_some() && origin(one) == origin(other)
 }
 
 fn question() -> ClientJsonRpcMessage {
@@ -101,7 +127,7 @@ fn question() -> ClientJsonRpcMessage {
 /// Returns the first answer among the server's events.
 async fn first_answer(mut events: BoxedSseResponse) -> Option<ServerJsonRpcMessage> {
     while let Some(Ok(event)) = events.next().await {
-        let said = event.data.and_then(|data| message::read(data.as_bytes()));
+        let said = event.data.and_then(|data| serde_json::from_str(&data).ok());
         if let Some(said @ (JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))) = said {
             return Some(said);
         }
@@ -119,7 +145,7 @@ fn is_final(error: &Error) -> bool {
         Error::Client(Failure::Client(error)) => {
             net::blocked(error).is_some() || error.is_connect()
         }
-        Error::Client(Failure::NeedsPerson(_) | Failure::Token(_)) => true,
+        Error::Client(Failure::NeedsPerson(_) | Failure::Token(_) | Failure::Moved(_)) => true,
         _ => false,
     }
 }
@@ -161,8 +187,9 @@ fn of_versions(supported: &[ProtocolVersion]) -> Lifecycle {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Lifecycle, question, read};
+    use super::{Lifecycle, has_origin, question, read};
     use crate::wire::message;
+    use crate::wire::pending::Pending;
 
     #[test]
     fn the_question_says_who_asks_in_which_revision() {
@@ -181,12 +208,27 @@ mod tests {
     }
 
     #[test]
+    fn a_redirect_stays_within_its_origin() {
+        for (to, expected) in [
+            ("https://e.test/mcp/", true),
+            ("https://e.test:443/other", true),
+            ("http://e.test/mcp", false),
+            ("https://e.test:8443/mcp", false),
+            ("https://evil.test/mcp", false),
+            ("/mcp/", false),
+        ] {
+            assert_eq!(has_origin("https://e.test/mcp", to), expected, "{to}");
+        }
+    }
+
+    #[test]
     fn the_lifecycle_is_what_the_server_says_and_the_handshake_where_both_are_known() {
         let check = |said: Value, expected: Lifecycle| {
             let mut said = said;
             said["jsonrpc"] = "2.0".into();
             said["id"] = 0.into();
-            let message = message::read(said.to_string().as_bytes()).unwrap();
+            let message = message::read(said.to_string().as_bytes(), &Pending::default(), None);
+            let message = message.unwrap();
             assert_eq!(read(&message), expected, "{said}");
         };
         let found = |versions: Value| {

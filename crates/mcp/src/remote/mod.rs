@@ -28,6 +28,7 @@ use self::exchange::Exchange;
 use self::legacy::Legacy;
 use super::authorization::AuthorizationError;
 use super::error::Error;
+use super::wire::pending::Pending;
 use sepal_core::domain::Fault;
 use sepal_net as net;
 use sepal_net::below;
@@ -35,6 +36,9 @@ use sepal_net::below;
 /// The number of times that a broken answer stream is resumed, after pauses of 1, 2 and 4 s or as the server
 /// says. After that the call is lost, sooner than at its time limit.
 const RESUMES: usize = 3;
+
+/// The most characters that are quoted of a server's answer.
+const MAX_QUOTED: usize = 200;
 
 /// Headers that the exchange itself writes.
 const OWN_HEADERS: [&str; 3] = ["accept", HEADER_LAST_EVENT_ID, HEADER_SESSION_ID];
@@ -66,6 +70,7 @@ pub(super) fn transport(
     let client = Exchange {
         client,
         sending: Sending(remote.authorizer.clone()),
+        pending: Pending::default(),
     };
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
@@ -119,9 +124,47 @@ pub(super) fn handshake_error(server: &str, error: &ClientInitializeError) -> Er
     match http_error(error) {
         None => Error::Handshake {
             server: server.to_owned(),
-            reason: error.to_string(),
+            reason: handshake_words(error),
         },
         Some(error) => not_opened(server, error),
+    }
+}
+
+/// Says for people why a handshake failed.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the error type of rmcp may grow; what is not known is quoted"
+)]
+fn handshake_words(error: &ClientInitializeError) -> String {
+    const NO_ANSWER: &str = "it ended before it answered";
+    match error {
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::ExpectedInitResponse(None)
+        | ClientInitializeError::ExpectedInitResult(None) => NO_ANSWER.to_owned(),
+        ClientInitializeError::ExpectedInitResponse(Some(_))
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "it answered with something else than the answer to `initialize`".to_owned()
+        }
+        ClientInitializeError::ExpectedInitResult(Some(said)) => {
+            let said = serde_json::to_string(said).unwrap_or_default();
+            let said: String = said.chars().take(MAX_QUOTED).collect();
+            format!("its answer to `initialize` describes no MCP server: {said}")
+        }
+        ClientInitializeError::JsonRpcError(said) => {
+            format!("it refused `initialize`: {}", said.message)
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion {
+            server_supported, ..
+        } => {
+            let said: Vec<&str> = server_supported.iter().map(|it| it.as_str()).collect();
+            let said = said.join(", ");
+            format!("it speaks only revisions of MCP that Sepal does not speak: {said}")
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            format!("`initialize` could not be sent: {error}")
+        }
+        other => other.to_string(),
     }
 }
 
@@ -154,6 +197,14 @@ fn not_opened(server: &str, error: &HttpError) -> Error {
         }
         HttpError::Client(Failure::Token(error)) => return without_token(server, error),
         HttpError::Client(Failure::Refused(refusal)) => refusal.to_string(),
+        HttpError::Client(failure @ Failure::Moved(_)) => failure.to_string(),
+        HttpError::UnexpectedContentType(Some(kind)) => {
+            format!("it answered with `{kind}`, which holds no message of MCP; check the address")
+        }
+        HttpError::UnexpectedContentType(None) => {
+            "it answered without a message of MCP; check the address".to_owned()
+        }
+        HttpError::UnexpectedServerResponse(text) => text.to_string(),
         HttpError::Client(Failure::Client(error)) => match net::blocked(error) {
             Some(blocked) => blocked.to_string(),
             None if error.is_connect() || error.is_timeout() => {

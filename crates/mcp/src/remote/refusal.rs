@@ -3,7 +3,6 @@
 use std::fmt;
 
 use reqwest::StatusCode;
-use rmcp::ErrorData;
 use rmcp::model::ErrorCode;
 
 /// The most characters quoted of the server's words.
@@ -13,17 +12,23 @@ const MAX_WORDS: usize = 300;
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
-    /// The JSON-RPC error in the answer, which names no request.
-    said: Option<(ErrorCode, String)>,
+    /// The code of the JSON-RPC error in the answer, which names no request.
+    code: Option<i64>,
+    /// The server's words, on one line.
+    words: Option<String>,
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, error: Option<&ErrorData>) -> Self {
-        let said = error.map(|error| {
-            let words = error.message.chars().take(MAX_WORDS).collect();
-            (error.code, words)
-        });
-        Self { status, said }
+    pub(super) fn new(status: StatusCode, code: Option<i64>, words: Option<&str>) -> Self {
+        let one_line = |words: &str| {
+            let words: Vec<&str> = words.split_whitespace().collect();
+            words.join(" ").chars().take(MAX_WORDS).collect()
+        };
+        Self {
+            status,
+            code,
+            words: words.map(one_line),
+        }
     }
 
     /// Returns true if the request cannot have begun to run.
@@ -32,14 +37,15 @@ impl Refusal {
     /// server, or a proxy before it, failed: it may have begun to run the request, unless it also says that
     /// it could not understand the request.
     pub(crate) fn is_before_running(&self) -> bool {
-        let was_not_understood = self.said.as_ref().is_some_and(|(code, _)| {
+        let was_not_understood = self.code.is_some_and(|code| {
             [
                 ErrorCode::PARSE_ERROR,
                 ErrorCode::INVALID_REQUEST,
                 ErrorCode::METHOD_NOT_FOUND,
                 ErrorCode::INVALID_PARAMS,
             ]
-            .contains(code)
+            .iter()
+            .any(|known| i64::from(known.0) == code)
         });
         self.status.is_client_error() || was_not_understood
     }
@@ -52,7 +58,7 @@ impl fmt::Display for Refusal {
             "it answered with status {}",
             self.status.as_u16()
         )?;
-        if let Some((_, words)) = &self.said {
+        if let Some(words) = &self.words {
             write!(formatter, " and said: {words}")?;
         }
         match self.status {
@@ -75,17 +81,14 @@ impl fmt::Display for Refusal {
 #[cfg(test)]
 mod tests {
     use reqwest::StatusCode;
-    use rmcp::ErrorData;
-    use rmcp::model::ErrorCode;
 
     use super::Refusal;
 
     #[test]
     fn what_a_server_may_have_begun_is_told_from_what_it_refused() {
-        let check = |status: u16, code: Option<i32>, expected: bool| {
-            let error = code.map(|code| ErrorData::new(ErrorCode(code), "no", None));
+        let check = |status: u16, code: Option<i64>, expected: bool| {
             let status = StatusCode::from_u16(status).unwrap();
-            let refusal = Refusal::new(status, error.as_ref());
+            let refusal = Refusal::new(status, code, code.and(Some("no")));
             assert_eq!(refusal.is_before_running(), expected, "{refusal}");
         };
         for status in [400, 401, 403, 404, 409, 429] {

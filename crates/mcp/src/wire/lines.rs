@@ -7,12 +7,14 @@ use std::io::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::RoleClient;
+use rmcp::model::JsonRpcMessage;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 
 use super::message::read;
 use super::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};
+use super::pending::Pending;
 
 /// The capacity that a line buffer keeps after a longer line went through it.
 const KEPT_BYTES: usize = 16 * 1024;
@@ -25,6 +27,7 @@ pub(crate) struct Lines<R, W> {
     /// The state of the current line, if it is too long to be kept.
     too_long: Option<TooLong>,
     input: Arc<Input<W>>,
+    pending: Pending,
 }
 
 /// A line that is too long and not kept, until its end.
@@ -63,6 +66,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                 waiting: Mutex::default(),
                 stream: tokio::sync::Mutex::new(Some(input)),
             }),
+            pending: Pending::default(),
         }
     }
 
@@ -125,6 +129,7 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
+        self.pending.sent(&message);
         let queued = self.input.queue(&message);
         let input = Arc::clone(&self.input);
         async move {
@@ -137,14 +142,21 @@ where
         loop {
             match self.next_line().await {
                 Ok(Came::Line) => {}
-                Ok(Came::Instead(message)) => return Some(*message),
+                Ok(Came::Instead(message)) => {
+                    if let JsonRpcMessage::Error(error) = &*message
+                        && let Some(id) = &error.id
+                    {
+                        self.pending.take_own(id);
+                    }
+                    return Some(*message);
+                }
                 Ok(Came::End) => return None,
                 Err(error) => {
                     tracing::error!(%error, "The stream of a server cannot be read");
                     return None;
                 }
             }
-            let message = read(&self.line);
+            let message = read(&self.line, &self.pending, None);
             self.line.clear();
             self.line.shrink_to(KEPT_BYTES);
             if message.is_some() {

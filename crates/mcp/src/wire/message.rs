@@ -2,7 +2,8 @@
 //!
 //! rmcp parses a message by trying every kind of message, and in an answer every kind of result, one after
 //! the other; that alone took a tenth of the time of a call. This module parses the plain answer to a call
-//! directly, and leaves everything else to rmcp.
+//! directly. Everything else is brought into the form of the specification first ([`lenient`]), and then left
+//! to rmcp.
 
 use rmcp::RoleClient;
 use rmcp::model::{
@@ -12,6 +13,10 @@ use rmcp::model::{
 use rmcp::service::RxJsonRpcMessage;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+
+use super::lenient;
+use super::oversized::Envelope;
+use super::pending::Pending;
 
 /// A byte order mark, which a JSON parser may ignore.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -25,69 +30,98 @@ const TASK_ID: &str = "taskId";
 /// drop the rest.
 pub(crate) const TASK: &str = "sepal/task";
 
-/// Parses the message of a line or body; `None` if it is not a known message.
-pub(crate) fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+/// Parses the message of a line or body; `None` if it is not a known message. `pending` holds the requests
+/// without an answer, and `posted` is the one whose HTTP response this is.
+pub(crate) fn read(
+    line: &[u8],
+    pending: &Pending,
+    posted: Option<&RequestId>,
+) -> Option<RxJsonRpcMessage<RoleClient>> {
     let line = line.strip_prefix(MARK).unwrap_or(line).trim_ascii();
     if line.is_empty() {
         return None;
     }
-    if let Ok(PlainAnswer { id, result, .. }) = serde_json::from_slice(line) {
+    if let Ok(PlainAnswer { id, result, .. }) = serde_json::from_slice(line)
+        && pending.take_tool_call(&id).is_some()
+    {
         let result = ServerResult::CallToolResult(result.into());
         return Some(JsonRpcMessage::response(result, id));
     }
-    match whole(line) {
+    let value = match lenient::parse(line) {
+        Ok(value) => value,
+        Err(error) => return broken(line, &error, (pending, posted)),
+    };
+    let message = lenient::message(value, pending, posted)?;
+    let id = message.get("id").cloned();
+    let is_answer = message.get("method").is_none();
+    match serde_json::from_value(kept_whole(message)) {
         Ok(message) => Some(message),
         Err(error) => {
-            // Many programs print other things, too.
-            tracing::debug!(%error, "A line of a server is no message");
-            None
+            tracing::debug!(%error, "A message of a server is of no known kind");
+            let id = serde_json::from_value::<RequestId>(id?).ok();
+            let id = id.filter(|_| is_answer)?;
+            Some(JsonRpcMessage::error(lenient::unreadable(&error), Some(id)))
         }
     }
 }
 
-/// Parses the message with rmcp.
-fn whole(line: &[u8]) -> serde_json::Result<RxJsonRpcMessage<RoleClient>> {
-    match std::str::from_utf8(line) {
-        Ok(text) if is_odd(text) => serde_json::from_str(&kept_whole(text.to_owned())),
-        Ok(_) | Err(_) => serde_json::from_slice(line),
+/// Rewrites a message that rmcp itself will parse.
+pub(crate) fn rewritten(text: String, pending: &Pending, posted: Option<&RequestId>) -> String {
+    let is_plain = serde_json::from_str::<PlainAnswer>(&text)
+        .is_ok_and(|plain| pending.take_tool_call(&plain.id).is_some());
+    if is_plain || text.trim().is_empty() {
+        return text;
     }
-}
-
-/// Returns true if a message may contain members that rmcp would drop.
-fn is_odd(message: &str) -> bool {
-    [EXECUTION, TASK_ID, TASKS]
-        .iter()
-        .any(|word| message.contains(word))
-}
-
-/// Rewrites a message so that rmcp drops nothing that we read: `execution` of every listed tool moves into
-/// its `_meta`, `tasks` of a server moves into its experimental capabilities, and a task moves into a member
-/// of its own. Any other message stays as it is.
-pub(crate) fn kept_whole(message: String) -> String {
-    if !is_odd(&message) {
-        return message;
-    }
-    let Ok(mut value) = serde_json::from_str::<Value>(&message) else {
-        return message;
+    let value = match lenient::parse(text.as_bytes()) {
+        Ok(value) => value,
+        Err(error) => {
+            let told = broken(text.as_bytes(), &error, (pending, posted));
+            let told = told.and_then(|told| serde_json::to_string(&told).ok());
+            return told.unwrap_or(text);
+        }
     };
-    let Some(result) = value.get_mut("result") else {
+    match lenient::message(value, pending, posted) {
+        Some(message) => kept_whole(message).to_string(),
+        None => text,
+    }
+}
+
+/// Returns the error that replaces an answer that is no JSON; `None` for a line that is no answer, because
+/// many programs print other things, too.
+fn broken(
+    line: &[u8],
+    error: &serde_json::Error,
+    (pending, posted): (&Pending, Option<&RequestId>),
+) -> Option<RxJsonRpcMessage<RoleClient>> {
+    tracing::debug!(%error, "A line of a server is no message");
+    let mut scanned = Envelope::default();
+    scanned.read(line);
+    let id = scanned
+        .answers()
+        .or(posted.filter(|_| line.starts_with(b"{")))?;
+    let request = pending.take_own(id)?;
+    Some(JsonRpcMessage::error(
+        lenient::unreadable(error),
+        Some(request.id),
+    ))
+}
+
+/// Moves what rmcp would drop to where it keeps it: `execution` of every listed tool into its `_meta`, `tasks`
+/// of a server into its experimental capabilities, and a task into a member of its own.
+fn kept_whole(mut message: Value) -> Value {
+    let Some(result) = message.get_mut("result") else {
         return message;
     };
     if is_task(result) {
         *result = json!({ TASK: result.take() });
-        return value.to_string();
-    }
-    if let Some(declared) = result.get_mut("capabilities") {
+    } else if let Some(declared) = result.get_mut("capabilities") {
         keep_beside(declared, TASKS, "experimental");
-        return value.to_string();
+    } else if let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) {
+        for tool in tools {
+            keep_beside(tool, EXECUTION, "_meta");
+        }
     }
-    let Some(tools) = result.get_mut("tools").and_then(Value::as_array_mut) else {
-        return message;
-    };
-    for tool in tools {
-        keep_beside(tool, EXECUTION, "_meta");
-    }
-    value.to_string()
+    message
 }
 
 /// Moves a member into an object beside it, replacing a member of that name there: only we write that form.
@@ -107,7 +141,7 @@ fn keep_beside(of: &mut Value, member: &str, into: &str) {
 }
 
 /// Returns true if a result is a task, or says that one was created.
-fn is_task(result: &Value) -> bool {
+pub(in crate::wire) fn is_task(result: &Value) -> bool {
     let has_id = |task: &Value| task.get(TASK_ID).is_some() && task.get("status").is_some();
     let is_result = result.get("content").is_some();
     !is_result && (has_id(result) || result.get("task").is_some_and(has_id))
@@ -190,7 +224,12 @@ mod tests {
     use rmcp::service::RxJsonRpcMessage;
     use serde_json::{Value, json};
 
-    use super::{PlainAnswer, TASK, declared_tasks, needs_tasks, read, takes_tasks};
+    use super::{PlainAnswer, TASK, declared_tasks, needs_tasks, takes_tasks};
+    use crate::wire::pending::Pending;
+
+    fn read(line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+        super::read(line, &Pending::default(), None)
+    }
 
     fn is_plain(line: &str) -> bool {
         serde_json::from_str::<PlainAnswer>(line).is_ok()
