@@ -9,6 +9,7 @@ use super::catalogue::entry::{BUNDLED, ServerEntry};
 use super::connections::opening::Opened;
 use super::health::{Seen, Status};
 use super::news::{Change, News, NewsKind, ServerUpdate};
+use super::offers;
 use super::registry::Servers;
 use super::try_out::try_out;
 use sepal_core::domain::{Holder, Scope, TenantId, Tool, UserId};
@@ -289,7 +290,11 @@ impl Servers {
                     return;
                 };
                 match opened.connection.tools().await {
-                    Ok(tools) => servers.offers(&entry, &tools).await,
+                    Ok(tools) => {
+                        servers.offers(&entry, &tools).await;
+                        // What was left out of the list is kept with the offer.
+                        offers::note(&servers, &entry, &opened).await;
+                    }
                     Err(error) => {
                         tracing::debug!(mcp.server = %entry.name, %error, "The changed list was not read");
                     }

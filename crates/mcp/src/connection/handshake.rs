@@ -111,6 +111,7 @@ impl Connection {
             listening,
             log: Mutex::new(Some(log)),
             cleaner: Cleaner::default(),
+            tool_problems: Mutex::default(),
         })
     }
 }

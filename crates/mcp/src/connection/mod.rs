@@ -9,7 +9,7 @@ mod task;
 mod watched;
 mod work;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -38,7 +38,7 @@ use crate::mask::Cleaner;
 use crate::sending;
 use crate::standstill;
 use crate::tasks::TaskState;
-use crate::tools::listing;
+use crate::tools::listing::{self, Listed};
 use crate::tools::result::ToolAnswer;
 use crate::wire::message::{self, TASK};
 use sepal_core::domain::Tool;
@@ -59,6 +59,8 @@ pub struct Connection {
     log: Mutex<Option<mpsc::Receiver<String>>>,
     /// Masks secrets in every text of the server that leaves this connection.
     cleaner: Cleaner,
+    /// What was left out when the tools were last listed. Never held across an await.
+    tool_problems: Mutex<Vec<String>>,
 }
 
 impl Connection {
@@ -86,13 +88,21 @@ impl Connection {
                 after: HANDSHAKE_LIMIT,
                 is_confirmed: false,
             }))
-            .map(|tools| {
+            .map(|Listed { tools, problems }| {
+                let problems = problems.iter().map(|it| self.cleaner.clean(it));
+                *self.tool_problems() = problems.collect();
                 let has_tasks = self.takes_tasks() || task::has_extension(self);
                 let tools = tools.into_iter();
                 let tools = tools.map(|tool| listing::with_tasks(tool, &self.server, has_tasks));
                 listing::cleaned(tools.collect(), &self.cleaner)
             })
             .map_err(|error| error.cleaned(&self.cleaner))
+    }
+
+    /// Returns what was left out when the tools were last listed, one sentence each.
+    pub(crate) fn tool_problems(&self) -> MutexGuard<'_, Vec<String>> {
+        let problems = self.tool_problems.lock();
+        problems.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if the server may be asked for tools. Some old servers declare no capabilities at all.
@@ -394,3 +404,6 @@ async fn next_of(news: &mut Option<ProgressSubscriber>) -> Option<ProgressNotifi
         None => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! Lists a server's resources, templates and prompts, page by page. A list that is too long, or whose pages
 //! never end, is cut, and the cut is reported as a problem.
 
+use std::collections::BTreeSet;
+
 use rmcp::RoleClient;
 use rmcp::model::{PaginatedRequestParams, ServerCapabilities};
 use rmcp::service::{Peer, ServiceError};
@@ -9,6 +11,7 @@ use crate::connection::Connection;
 use crate::error::Error;
 use crate::mask::Cleaner;
 use crate::tools::content;
+use crate::tools::listing::left_out;
 use sepal_core::domain::{
     PromptArgument, PromptOffer, ResourceLink, ResourceTemplate, ServerOffer,
 };
@@ -32,6 +35,7 @@ pub(super) async fn list(connection: &Connection) -> ServerOffer {
             .as_ref()
             .is_some_and(|resources| resources.subscribe == Some(true)),
         can_complete: declared.completions.is_some(),
+        problems: connection.tool_problems().clone(),
         ..ServerOffer::default()
     };
     if declared.resources.is_some() {
@@ -46,20 +50,24 @@ pub(super) async fn list(connection: &Connection) -> ServerOffer {
     offer
 }
 
-/// The items of one page, and the cursor of the next page.
-type Page<T> = Result<(Vec<T>, Option<String>), ServiceError>;
+/// One page of a list.
+struct Page<T> {
+    items: Vec<T>,
+    left_out: Vec<String>,
+    next: Option<String>,
+}
 
 /// Reads all pages of one list.
 async fn pages<T>(
     (connection, what): (&Connection, &str),
     problems: &mut Vec<String>,
-    ask: impl AsyncFn(&Peer<RoleClient>, PaginatedRequestParams) -> Page<T>,
+    ask: impl AsyncFn(&Peer<RoleClient>, PaginatedRequestParams) -> Result<Page<T>, ServiceError>,
 ) -> Vec<T> {
     let mut items = Vec::new();
     let mut page = PaginatedRequestParams::default();
-    let mut cursor_before = None;
+    let mut cursors = BTreeSet::new();
     for _ in 0..MAX_PAGES {
-        let (more, cursor) = match ask(connection.peer(), page).await {
+        let listed = match ask(connection.peer(), page).await {
             Ok(listed) => listed,
             Err(error) => {
                 let error: Error = connection.failed(&error);
@@ -68,15 +76,16 @@ async fn pages<T>(
                 return items;
             }
         };
-        items.extend(more);
-        let Some(cursor) = cursor else {
+        items.extend(listed.items);
+        let cleaner = connection.cleaner();
+        problems.extend(listed.left_out.iter().map(|it| cleaner.clean(it)));
+        let Some(cursor) = listed.next else {
             return items;
         };
-        // The server repeats the same page.
-        if items.len() > MAX_ITEMS || cursor_before.as_ref() == Some(&cursor) {
+        // The server repeats a page.
+        if items.len() > MAX_ITEMS || !cursors.insert(cursor.clone()) {
             break;
         }
-        cursor_before = Some(cursor.clone());
         page = PaginatedRequestParams::default().with_cursor(Some(cursor));
     }
     items.truncate(MAX_ITEMS);
@@ -90,7 +99,11 @@ async fn pages<T>(
 async fn resources(connection: &Connection, problems: &mut Vec<String>) -> Vec<ResourceLink> {
     let ask = async |peer: &Peer<RoleClient>, page| {
         let listed = peer.list_resources(Some(page)).await?;
-        Ok((listed.resources, listed.next_cursor))
+        Ok(Page {
+            items: listed.resources,
+            left_out: left_out(listed.meta.as_ref()),
+            next: listed.next_cursor,
+        })
     };
     let listed = pages((connection, "resources"), problems, ask).await;
     let cleaner = connection.cleaner();
@@ -107,7 +120,11 @@ async fn resources(connection: &Connection, problems: &mut Vec<String>) -> Vec<R
 async fn templates(connection: &Connection, problems: &mut Vec<String>) -> Vec<ResourceTemplate> {
     let ask = async |peer: &Peer<RoleClient>, page| {
         let listed = peer.list_resource_templates(Some(page)).await?;
-        Ok((listed.resource_templates, listed.next_cursor))
+        Ok(Page {
+            items: listed.resource_templates,
+            left_out: left_out(listed.meta.as_ref()),
+            next: listed.next_cursor,
+        })
     };
     // Servers without templates often do not know the method.
     let mut refused = Vec::new();
@@ -131,7 +148,11 @@ async fn templates(connection: &Connection, problems: &mut Vec<String>) -> Vec<R
 async fn prompts(connection: &Connection, problems: &mut Vec<String>) -> Vec<PromptOffer> {
     let ask = async |peer: &Peer<RoleClient>, page| {
         let listed = peer.list_prompts(Some(page)).await?;
-        Ok((listed.prompts, listed.next_cursor))
+        Ok(Page {
+            items: listed.prompts,
+            left_out: left_out(listed.meta.as_ref()),
+            next: listed.next_cursor,
+        })
     };
     let listed = pages((connection, "prompts"), problems, ask).await;
     let cleaner = connection.cleaner();

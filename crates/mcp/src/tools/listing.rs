@@ -1,15 +1,17 @@
 //! Lists a server's tools as our own types, within bounds: a list that is too long is cut.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rmcp::RoleClient;
-use rmcp::model::PaginatedRequestParams;
+use rmcp::model::{MetaObject, PaginatedRequestParams};
 use rmcp::service::{Peer, ServiceError};
 use serde_json::Value;
 
 use crate::error::Error;
 use crate::mask::Cleaner;
 use crate::sending;
+use crate::wire::lenient::LEFT_OUT;
 use crate::wire::message;
 use sepal_core::domain::{Tool, ToolAnnotations, ToolView};
 
@@ -19,51 +21,106 @@ const MAX_TOOLS: usize = 1_000;
 const MAX_PAGES: usize = 100;
 /// Most bytes of one definition.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
+/// The most problems of one list.
+const MAX_PROBLEMS: usize = 100;
 /// The longest name of a tool, in bytes.
 const MAX_NAME: usize = 200;
 
+/// The tools of a server, and what was left out of its list.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
+    pub(crate) tools: Vec<Tool>,
+    /// One sentence each, for people.
+    pub(crate) problems: Vec<String>,
+}
+
 /// Lists all tools, in the server's order.
-pub(crate) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Vec<Tool>, Error> {
-    let mut tools: Vec<Tool> = Vec::new();
+pub(crate) async fn list(server: &str, peer: &Peer<RoleClient>) -> Result<Listed, Error> {
+    let mut all = Listed::default();
     let mut page = PaginatedRequestParams::default();
+    let mut cursors = BTreeSet::new();
     for _ in 0..MAX_PAGES {
-        let listed = peer.list_tools(Some(page)).await;
-        let listed = listed.map_err(|error| failed(server, &error))?;
-        for tool in listed.tools {
-            if let Some(tool) = read(server, &tool, &tools) {
-                tools.push(tool);
+        let listed = match peer.list_tools(Some(page)).await {
+            Ok(listed) => listed,
+            // The pages so far are good.
+            Err(error) if !all.tools.is_empty() => {
+                let error = failed(server, &error);
+                all.note(server, format!("its tools were not all listed: {error}"));
+                return Ok(all);
             }
-            if tools.len() >= MAX_TOOLS {
-                tracing::warn!(
-                    mcp.server = server,
-                    "The server offers more than {MAX_TOOLS} tools; the rest is left out"
-                );
-                return Ok(tools);
+            Err(error) => return Err(failed(server, &error)),
+        };
+        for problem in left_out(listed.meta.as_ref()) {
+            all.note(server, problem);
+        }
+        for tool in listed.tools {
+            match read(&tool, &all.tools) {
+                Ok(tool) => all.tools.push(tool),
+                Err(problem) => all.note(server, problem),
+            }
+            if all.tools.len() >= MAX_TOOLS {
+                let problem =
+                    format!("it offers more than {MAX_TOOLS} tools; the rest is left out");
+                all.note(server, problem);
+                return Ok(all);
             }
         }
         let Some(cursor) = listed.next_cursor else {
-            break;
+            return Ok(all);
         };
+        if !cursors.insert(cursor.clone()) {
+            all.note(server, "its list of tools repeats a page".to_owned());
+            return Ok(all);
+        }
         page = PaginatedRequestParams::default().with_cursor(Some(cursor));
     }
-    Ok(tools)
+    let problem = format!("its list of tools does not end; {MAX_PAGES} pages were read");
+    all.note(server, problem);
+    Ok(all)
 }
 
-/// Converts a definition; `None` if the tool cannot be offered.
-pub(crate) fn read(server: &str, tool: &rmcp::model::Tool, so_far: &[Tool]) -> Option<Tool> {
+impl Listed {
+    fn note(&mut self, server: &str, problem: String) {
+        tracing::warn!(mcp.server = server, %problem, "A part of a server's list is left out");
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// Returns what was left out of a page, one sentence each.
+pub(crate) fn left_out(meta: Option<&MetaObject>) -> Vec<String> {
+    let said = meta.and_then(|meta| meta.0.get(LEFT_OUT)?.as_array());
+    let said = said.into_iter().flatten().filter_map(Value::as_str);
+    said.map(ToOwned::to_owned).collect()
+}
+
+/// Converts a definition, or says why the tool cannot be offered.
+pub(crate) fn read(tool: &rmcp::model::Tool, so_far: &[Tool]) -> Result<Tool, String> {
     let name = tool.name.as_ref();
+    let left_out = |reason: &str| {
+        let name: String = name.chars().take(MAX_NAME).collect();
+        Err(format!(
+            "its tool `{}` is left out: {reason}",
+            name.escape_debug()
+        ))
+    };
     let is_plain = |c: char| c.is_ascii_graphic() && c != '*';
-    let is_fit = !name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_plain);
-    let is_new = so_far.iter().all(|other| other.name != name);
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(is_plain) {
+        return left_out(
+            "its name has other characters than letters, digits and signs, or too many",
+        );
+    }
+    if so_far.iter().any(|other| other.name == name) {
+        return left_out("another tool before it has the same name");
+    }
     let bytes = serde_json::to_string(tool).map_or(usize::MAX, |text| text.len());
-    if !is_fit || !is_new || bytes > MAX_TOOL_BYTES {
-        tracing::warn!(mcp.server = server, tool.name = %name.escape_debug(),
-            "A tool is left out: its name is odd or taken, or its definition too long");
-        return None;
+    if bytes > MAX_TOOL_BYTES {
+        return left_out("its definition is longer than 64 KiB");
     }
     let (hints, output) = (tool.annotations.as_ref(), tool.output_schema.as_ref());
     let meta = tool.meta.as_ref().map(|meta| &meta.0);
-    Some(Tool {
+    Ok(Tool {
         name: name.to_owned(),
         title: tool
             .title
@@ -137,7 +194,7 @@ fn without_secret(view: Arc<ToolView>, cleaner: &Cleaner) -> Arc<ToolView> {
 )]
 fn failed(server: &str, error: &ServiceError) -> Error {
     match error {
-        ServiceError::McpError(data) => Error::of_answer(data),
+        ServiceError::McpError(data) => Error::of_answer(server, data),
         ServiceError::TransportSend(error) => sending::failed(server, error),
         ServiceError::TransportClosed => Error::Gone {
             server: server.to_owned(),

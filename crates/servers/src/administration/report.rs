@@ -233,6 +233,9 @@ impl Reports<'_> {
                  or `sandbox.network_on_request` names it"
             )
         }));
+        let key = entry.definitions_key(&self.servers.0.place.image());
+        let offer = self.servers.0.definitions.offer(&key).await?;
+        problems.extend(offer.unwrap_or_default().problems);
         let drift = listed.iter().filter(|tool| server.drift(tool).is_some());
         Ok(ServerReport {
             name: entry.name.clone(),
