@@ -1,7 +1,9 @@
 //! Converts content blocks and resources of servers into our own types, within bounds.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use base64::engine::{DecodePaddingMode, Engine as _};
+use percent_encoding::percent_decode_str;
 use rmcp::model::{ContentBlock, Resource, ResourceContents};
 
 use crate::mask::Cleaner;
@@ -122,10 +124,39 @@ pub(crate) fn of_resource(contents: &ResourceContents, cleaner: &Cleaner) -> Ans
     }
 }
 
-/// Decodes base64; some servers leave out the padding.
+/// The alphabet of base64, with or without padding, whatever its last bits are.
+const FORGIVING: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// Decodes base64 as servers write it: with line breaks, in the alphabet of addresses, without padding, or as a
+/// `data:` address.
 fn decoded(data: &str) -> Option<Vec<u8>> {
-    let data = data.trim_end_matches('=').as_bytes();
-    STANDARD_NO_PAD.decode(data).ok()
+    let data = match data.trim_start().strip_prefix("data:") {
+        None => data,
+        Some(address) => {
+            let (kind, data) = address.split_once(',')?;
+            if !kind.trim_end().ends_with(";base64") {
+                return Some(percent_decode_str(data).collect());
+            }
+            data
+        }
+    };
+    if let Ok(bytes) = FORGIVING.decode(data) {
+        return Some(bytes);
+    }
+    let plain = data.bytes().filter(|byte| !byte.is_ascii_whitespace());
+    let plain: Vec<u8> = plain
+        .map(|byte| match byte {
+            b'-' => b'+',
+            b'_' => b'/',
+            byte => byte,
+        })
+        .collect();
+    FORGIVING.decode(plain.trim_ascii_end()).ok()
 }
 
 /// Returns a name with secrets masked, on one line and shortened.
@@ -146,4 +177,32 @@ pub(crate) fn description(text: Option<&str>, cleaner: &Cleaner) -> Option<Strin
 
 fn cut(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decoded;
+
+    #[test]
+    fn base64_is_read_as_servers_write_it() {
+        let bytes = Some(vec![0xfb, 0xff, 0xbf, 1]);
+        for data in [
+            "+/+/AQ==",
+            "+/+/AQ",
+            "+/+/AQ=",
+            "-_-_AQ==",
+            "-_-_AQ",
+            "+/+/\r\nAQ==\n",
+            " +/+/ AQ",
+            "data:image/png;base64,+/+/AQ==",
+            "data:;base64,-_-_AQ",
+            "data:image/png;name=a.png;base64,+/+/\nAQ==",
+            "data:application/octet-stream,%fb%ff%bf%01",
+        ] {
+            assert_eq!(decoded(data), bytes, "{data}");
+        }
+        for data in ["%", "a", "data:image/png;base64", "https://a.example"] {
+            assert_eq!(decoded(data), None, "{data}");
+        }
+    }
 }
