@@ -8,7 +8,8 @@ use url::Url;
 
 use super::discovery::Discovered;
 use super::error::AuthorizationError;
-use super::http::{self, Refusal};
+use super::forms;
+use super::http;
 
 /// The client name that people see when they allow access.
 const NAME: &str = "Sepal";
@@ -164,12 +165,13 @@ fn offered(found: &Discovered) -> Vec<Method> {
 
 #[derive(Deserialize)]
 struct Registered {
-    client_id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
+    client_id: Option<String>,
+    #[serde(default, deserialize_with = "forms::text")]
     client_secret: Option<String>,
-    #[serde(default)]
-    client_secret_expires_at: Option<i64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::seconds")]
+    client_secret_expires_at: Option<f64>,
+    #[serde(default, deserialize_with = "forms::text")]
     token_endpoint_auth_method: Option<String>,
 }
 
@@ -189,16 +191,19 @@ async fn register(
     let url = http::endpoint(endpoint)?;
     let answer = http::send(client.post(url.clone()).json(&body), &url).await?;
     if !answer.status.is_success() {
-        let said = answer.json::<Refusal>().map(|refusal| refusal.words());
-        let said = said.unwrap_or_else(|| format!("status {}", answer.status.as_u16()));
-        return Err(AuthorizationError::Refused(said));
+        return Err(http::refused(&answer));
     }
     let made: Option<Registered> = answer.json();
-    let made = made.filter(|made| !made.client_id.is_empty());
-    let made = made.ok_or(AuthorizationError::Token(
-        "its registration names no client",
-    ))?;
-    let secret = made.client_secret.filter(|secret| !secret.is_empty());
+    let made = made.filter(|made| made.client_id.is_some());
+    let Some(made) = made else {
+        if answer.refusal().is_some() {
+            return Err(http::refused(&answer));
+        }
+        return Err(AuthorizationError::Token(
+            "its registration names no client",
+        ));
+    };
+    let secret = made.client_secret;
     let said = made.token_endpoint_auth_method;
     let said = Method::ALL
         .into_iter()
@@ -209,10 +214,16 @@ async fn register(
         (None, Some(_)) if method == Method::Public => Method::Basic,
         (None, Some(_)) => method,
     };
-    let ends_at = made.client_secret_expires_at.filter(|ends| *ends > 0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the bound is far inside of what fits"
+    )]
+    let ends_at = made
+        .client_secret_expires_at
+        .map(|ends| ends.min(1e15) as i64);
     Ok(ClientIdentity {
         ends_at,
-        ..ClientIdentity::new(made.client_id, secret, method)
+        ..ClientIdentity::new(made.client_id.unwrap_or_default(), secret, method)
     })
 }
 

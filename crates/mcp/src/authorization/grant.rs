@@ -8,11 +8,24 @@ use url::Url;
 use super::client::ClientIdentity;
 use super::discovery::Discovered;
 use super::error::AuthorizationError;
-use super::http::{Answer, Refusal, endpoint, send};
+use super::forms;
+use super::http::{Answer, endpoint, refused, send};
 
 /// The time before its expiry at which a token is renewed, in milliseconds: a request may take this long to
 /// arrive.
 const EARLY_MS: i64 = 30_000;
+
+/// The codes with which servers refuse a refresh token that is no longer valid; the standard knows only the
+/// first.
+const ENDED: [&str; 7] = [
+    "invalid_grant",
+    "bad_refresh_token",
+    "invalid_refresh_token",
+    "expired_refresh_token",
+    "invalid_token",
+    "expired_token",
+    "token_expired",
+];
 
 /// The endpoints that issue and revoke tokens, and our client identity there.
 #[derive(Clone, Serialize, Deserialize)]
@@ -175,12 +188,15 @@ impl TokenPlace {
         form.push(("resource", self.resource.clone()));
         let url = endpoint(&self.token_endpoint)?;
         let answer = self.post(client, &url, form).await?;
-        if answer.status.is_success() {
+        // GitHub refuses with status 200.
+        let refusal = answer.refusal();
+        if refusal.is_none() && answer.status.is_success() {
             return read(&answer, scopes, now_ms);
         }
-        let refusal: Option<Refusal> = answer.json();
-        match refusal.as_ref().map(|it| it.error.as_str()) {
-            Some("invalid_grant") if is_renewal => Err(AuthorizationError::InvalidGrant),
+        match refusal.as_ref().map(|it| it.code.as_str()) {
+            Some(code) if is_renewal && ENDED.contains(&code) => {
+                Err(AuthorizationError::InvalidGrant)
+            }
             Some("invalid_client" | "unauthorized_client") => {
                 Err(AuthorizationError::UnknownClient)
             }
@@ -212,39 +228,43 @@ fn encoded(form: &[(&'static str, String)]) -> String {
 
 #[derive(Deserialize)]
 struct TokenAnswer {
-    access_token: String,
-    token_type: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
+    access_token: Option<String>,
+    #[serde(default, deserialize_with = "forms::text")]
+    token_type: Option<String>,
+    #[serde(default, deserialize_with = "forms::seconds")]
     expires_in: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
     refresh_token: Option<String>,
-    #[serde(default)]
-    scope: Option<String>,
+    #[serde(default, deserialize_with = "forms::texts")]
+    scope: Option<Vec<String>>,
 }
 
 fn read(answer: &Answer, asked: &[String], now_ms: i64) -> Result<Tokens, AuthorizationError> {
-    let said: Option<TokenAnswer> = answer.json();
-    let said = said.ok_or(AuthorizationError::Token(
-        "its answer holds no access token",
-    ))?;
-    if !said.token_type.eq_ignore_ascii_case("bearer") {
+    let said = answer.json_or_form();
+    let said = said.and_then(|said| serde_json::from_value::<TokenAnswer>(said).ok());
+    let missing = AuthorizationError::Token("its answer holds no access token");
+    let Some(said) = said else {
+        return Err(missing);
+    };
+    let Some(access) = said.access_token else {
+        return Err(missing);
+    };
+    // Servers that name no type issue bearer tokens.
+    let is_bearer = |kind: &String| kind.trim().eq_ignore_ascii_case("bearer");
+    if !said.token_type.as_ref().is_none_or(is_bearer) {
         return Err(AuthorizationError::Token("its token is none for bearers"));
     }
-    let is_sendable = HeaderValue::from_str(&format!("Bearer {}", said.access_token)).is_ok();
-    if said.access_token.is_empty() || !is_sendable {
+    if HeaderValue::from_str(&format!("Bearer {access}")).is_err() {
         return Err(AuthorizationError::Token("its access token cannot be sent"));
     }
-    let scopes = match &said.scope {
-        Some(scope) => scope.split_whitespace().map(ToOwned::to_owned).collect(),
-        None => asked.to_vec(),
-    };
     Ok(Tokens {
-        access: said.access_token,
-        refresh: said.refresh_token.filter(|token| !token.is_empty()),
+        access,
+        refresh: said.refresh_token,
         ends_at: said
             .expires_in
             .map(|seconds| now_ms.saturating_add(whole_ms(seconds))),
-        scopes,
+        scopes: said.scope.unwrap_or_else(|| asked.to_vec()),
     })
 }
 
@@ -257,12 +277,6 @@ fn whole_ms(seconds: f64) -> i64 {
     )]
     let ms = (seconds.clamp(0.0, MOST) * 1_000.0) as i64;
     ms
-}
-
-fn refused(answer: &Answer) -> AuthorizationError {
-    let said = answer.json::<Refusal>().map(|refusal| refusal.words());
-    let status = || format!("status {}", answer.status.as_u16());
-    AuthorizationError::Refused(said.unwrap_or_else(status))
 }
 
 #[cfg(test)]
@@ -297,9 +311,95 @@ mod tests {
         );
         check(token(json!({"expires_in": 29})), Some((false, false)));
         check(token(json!({"expires_in": 1e300})), Some((true, false)));
+        check(token(json!({"expires_in": "3600"})), Some((true, false)));
+        check(token(json!({"expires_in": "29.5"})), Some((false, false)));
+        check(token(json!({"expires_in": 29.5})), Some((false, false)));
+        // These say nothing of their end.
+        for unknown in [
+            json!(null),
+            json!("soon"),
+            json!(0),
+            json!("0"),
+            json!(-1),
+            json!({}),
+        ] {
+            check(token(json!({"expires_in": unknown})), Some((true, false)));
+        }
+        check(token(json!({"token_type": null})), Some((true, false)));
+        check(token(json!({"token_type": ""})), Some((true, false)));
+        check(json!({"access_token": "a"}), Some((true, false)));
+        check(token(json!({"refresh_token": null})), Some((true, false)));
+        check(token(json!({"refresh_token": ""})), Some((true, false)));
+        check(token(json!({"error": null})), Some((true, false)));
         check(token(json!({"token_type": "DPoP"})), None);
         check(token(json!({"access_token": "a\nX-Evil: 1"})), None);
         check(token(json!({"access_token": ""})), None);
         check(json!({"token_type": "bearer"}), None);
+    }
+
+    #[test]
+    fn scopes_are_read_in_any_form() {
+        let check = |scope: Value, expected: &[&str]| {
+            let body = json!({"access_token": "a", "scope": scope});
+            let body = body.to_string().into_bytes();
+            let answer = Answer {
+                status: StatusCode::OK,
+                body,
+            };
+            let tokens = read(&answer, &["asked".to_owned()], 0).ok();
+            let found = tokens.map(|it| it.scopes);
+            let expected: Vec<String> = expected.iter().map(ToString::to_string).collect();
+            assert_eq!(found, Some(expected), "{scope}");
+        };
+        check(json!("read write"), &["read", "write"]);
+        check(json!("read,write"), &["read", "write"]);
+        check(json!(["read", "write", null]), &["read", "write"]);
+        check(json!(""), &[]);
+        check(json!(null), &["asked"]);
+        check(json!(5), &["asked"]);
+    }
+
+    #[test]
+    fn a_form_is_a_token_and_a_refusal_is_one_with_any_status() {
+        let answer = |body: &str| Answer {
+            status: StatusCode::OK,
+            body: body.as_bytes().to_vec(),
+        };
+        let form = answer("access_token=a%2Bb&scope=repo&token_type=bearer&expires_in=29");
+        let tokens = read(&form, &[], 1_000_000).ok().unwrap();
+        assert_eq!(
+            (tokens.access(), tokens.scopes()),
+            ("a+b", &["repo".to_owned()][..])
+        );
+        assert!(!tokens.is_fresh(1_000_000));
+        for (body, expected) in [
+            (
+                r#"{"error":"bad_refresh_token","error_description":"expired"}"#,
+                Some(("bad_refresh_token", "bad_refresh_token: expired")),
+            ),
+            (
+                "error=bad_code&error_description=The+code+is+old",
+                Some(("bad_code", "bad_code: The code is old")),
+            ),
+            (
+                r#"{"error":"access_denied"}"#,
+                Some(("access_denied", "access_denied")),
+            ),
+            (
+                r#"{"error":{"code":"x","message":"no"}}"#,
+                Some(("x", "x: no")),
+            ),
+            (r#"{"error":{"message":"no"}}"#, Some(("", "no"))),
+            (r#"{"error":null,"access_token":"a"}"#, None),
+            (r#"{"error":"","access_token":"a"}"#, None),
+            ("<html>", None),
+            ("", None),
+        ] {
+            let refusal = answer(body).refusal();
+            let found = refusal
+                .as_ref()
+                .map(|it| (it.code.as_str(), it.words.as_str()));
+            assert_eq!(found, expected, "{body}");
+        }
     }
 }

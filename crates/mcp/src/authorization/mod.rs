@@ -15,6 +15,7 @@ mod client;
 mod discovery;
 mod error;
 mod flow;
+mod forms;
 mod grant;
 mod http;
 

@@ -12,7 +12,8 @@ use url::Url;
 
 use super::challenge::Challenge;
 use super::error::AuthorizationError;
-use super::http::{LIMIT, document, failed};
+use super::forms;
+use super::http::{LIMIT, document, failed, readable};
 use server_metadata::{ServerMetadata, checked, is_as_safe, metadata};
 
 /// The most authorisation servers of one resource that are tried.
@@ -76,9 +77,9 @@ impl Discovered {
 #[derive(Deserialize)]
 struct ResourceMetadata {
     resource: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::list")]
     authorization_servers: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::list")]
     scopes_supported: Vec<String>,
 }
 
@@ -158,7 +159,8 @@ async fn resource_metadata(
         }
     }
     for candidate in candidates {
-        if let Some(found) = document(client, &candidate).await? {
+        // Without it, the server's own origin would be asked for tokens in place of the one that it names.
+        if let Some(found) = readable(client, &candidate).await? {
             return Ok(Some(found));
         }
     }

@@ -4,29 +4,30 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::authorization::error::AuthorizationError;
+use crate::authorization::forms;
 
 /// The fields of an authorisation server's metadata that are used.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(in crate::authorization) struct ServerMetadata {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
     pub(in crate::authorization) issuer: Option<String>,
     pub(in crate::authorization) authorization_endpoint: String,
     pub(in crate::authorization) token_endpoint: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
     pub(in crate::authorization) registration_endpoint: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::text")]
     pub(in crate::authorization) revocation_endpoint: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::texts")]
     pub(in crate::authorization) scopes_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::texts")]
     pub(super) response_types_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::texts")]
     pub(super) code_challenge_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::texts")]
     pub(in crate::authorization) token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::flag")]
     pub(in crate::authorization) client_id_metadata_document_supported: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "forms::flag")]
     pub(in crate::authorization) authorization_response_iss_parameter_supported: bool,
 }
 
@@ -169,6 +170,16 @@ mod tests {
             );
         };
         check(json!({}), "");
+        for odd in [
+            json!({"scopes_supported": null, "revocation_endpoint": "", "registration_endpoint": null}),
+            json!({"scopes_supported": "read write", "response_types_supported": "code token"}),
+            json!({"client_id_metadata_document_supported": null}),
+            json!({"authorization_response_iss_parameter_supported": "true"}),
+            json!({"token_endpoint_auth_methods_supported": ["none", null, 5]}),
+            json!({"code_challenge_methods_supported": "S256"}),
+        ] {
+            check(odd, "");
+        }
         check(json!({"issuer": "https://good.test"}), "issuer");
         check(json!({"issuer": null}), "issuer");
         check(
