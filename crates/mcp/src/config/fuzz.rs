@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::file::{parse, state_of};
-use super::{Author, References, as_image, entry_problems, expand, name_problem};
+use super::pasted::servers_of;
+use super::{Author, References, as_image, entry_problems, expand, name_problem, read_pasted};
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
 #[test]
@@ -16,6 +17,10 @@ fn mcp_config() {
         };
         if let Ok(entry) = serde_json::from_str::<McpServerConfig>(text) {
             check_entry(&entry);
+        }
+        for server in read_pasted(text).servers {
+            assert_eq!(name_problem(&server.name), None);
+            check_entry(&server.config);
         }
         let Ok(root) = parse(text) else { return };
         let state = state_of(&root);
@@ -29,8 +34,8 @@ fn mcp_config() {
 }
 
 fn entries(root: &Value) -> usize {
-    let servers = root.get("mcpServers").and_then(Value::as_object);
-    servers.map_or(0, serde_json::Map::len)
+    let servers = root.as_object().and_then(servers_of);
+    servers.map_or(0, |(_, servers)| servers.len())
 }
 
 /// Checks that an entry reads back as written, and that the part that runs is the part that was checked.

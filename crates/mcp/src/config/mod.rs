@@ -12,6 +12,7 @@ mod given;
 mod network;
 mod oauth;
 mod package;
+mod pasted;
 mod problem;
 
 pub use check::{Author, entry_problems, name_problem};
@@ -22,4 +23,5 @@ pub use expand::{
 pub use file::{ConfigFile, FileError, FileState, Looks};
 pub use package::{PackageCommand, package_of};
 pub use package::{Word, Words, named_packages, normal_name};
+pub use pasted::{Pasted, PastedKind, PastedServer, read_pasted};
 pub use problem::EntryProblem;

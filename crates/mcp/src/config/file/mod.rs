@@ -19,6 +19,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::MissedTickBehavior;
 
 use super::check::{Author, entry_problems, name_problem};
+use super::pasted::{self, config_of};
 use crate::tools::toolbox::Naming;
 use sepal_core::domain::McpServerConfig;
 use sepal_jobs::Pool;
@@ -176,7 +177,7 @@ impl ConfigFile {
         let (path, name) = (self.path.clone(), name.to_owned());
         let changed = FILES.run(move || {
             let text = read(&path)?.unwrap_or_default();
-            let mut root = parse(&text).map_err(FileError::Broken)?;
+            let mut root = changeable(&text)?;
             apply(&mut root, &name, change)?;
             let text = serde_json::to_string_pretty(&root).map_err(io::Error::other)? + "\n";
             replace(&path, text.as_bytes())?;
@@ -232,18 +233,31 @@ pub(super) fn parse(text: &str) -> Result<Map<String, Value>, String> {
     if text.trim().is_empty() {
         return Ok(Map::new());
     }
-    let root: Map<String, Value> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let Value::Object(root) = pasted::parse(text)? else {
+        return Err("it has to be an object".to_owned());
+    };
     match root.get(SERVERS) {
         None | Some(Value::Object(_)) => Ok(root),
         Some(_) => Err(format!("`{SERVERS}` has to be an object")),
     }
 }
 
+/// Parses the file for a change, which writes it as plain JSON.
+fn changeable(text: &str) -> Result<Map<String, Value>, FileError> {
+    let root = parse(text).map_err(FileError::Broken)?;
+    let plain = text.trim_start_matches('\u{feff}');
+    if !plain.trim().is_empty() && serde_json::from_str::<Map<String, Value>>(plain).is_err() {
+        let text = "it has comments or other things that a change would lose; change it by hand";
+        return Err(FileError::Broken(text.to_owned()));
+    }
+    Ok(root)
+}
+
 pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
     let mut state = FileState::default();
     let read = settings::read(root, &mut state.problems);
     (state.naming, state.connects_ahead, state.looks) = read;
-    let Some(servers) = root.get(SERVERS).and_then(Value::as_object) else {
+    let Some((_, servers)) = pasted::servers_of(root) else {
         return state;
     };
     for (name, entry) in servers {
@@ -258,32 +272,12 @@ pub(super) fn state_of(root: &Map<String, Value>) -> FileState {
     state
 }
 
-/// Parses an entry: translates `type` and `disabled`, which other programs write, and ignores unknown
-/// members.
+/// Parses an entry of any program, and checks it.
 fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
     if let Some(problem) = name_problem(name) {
         return Err(problem);
     }
-    let Value::Object(entry) = entry else {
-        return Err("has to be an object".to_owned());
-    };
-    let mut entry = entry.clone();
-    if let Some(kind) = entry
-        .remove("type")
-        .filter(|_| !entry.contains_key("transport"))
-    {
-        let kind = match kind.as_str() {
-            Some("streamable-http" | "streamableHttp") => Value::from("http"),
-            _ => kind,
-        };
-        entry.insert("transport".to_owned(), kind);
-    }
-    if entry.remove("disabled") == Some(Value::Bool(true)) {
-        entry.insert("enabled".to_owned(), Value::Bool(false));
-    }
-    entry.retain(|member, _| MEMBERS.contains(&member.as_str()));
-    let config: McpServerConfig =
-        serde_json::from_value(Value::Object(entry)).map_err(|error| error.to_string())?;
+    let config = config_of(entry)?;
     let problems = entry_problems(&config, Author::Operator);
     if problems.is_empty() {
         return Ok(config);
@@ -294,44 +288,18 @@ fn usable(name: &str, entry: &Value) -> Result<McpServerConfig, String> {
     Err(problems.collect::<Vec<String>>().join("; "))
 }
 
-/// The members of an entry that we write.
-const MEMBERS: [&str; 25] = [
-    "transport",
-    "enabled",
-    "description",
-    "toolPrefix",
-    "includeTools",
-    "excludeTools",
-    "timeout",
-    "trusted",
-    "sampling",
-    "command",
-    "args",
-    "allowScripts",
-    "bundle",
-    "env",
-    "cwd",
-    "containerImage",
-    "containerEnv",
-    "containerMemory",
-    "containerCpu",
-    "network",
-    "secretHosts",
-    "workspace",
-    "url",
-    "headers",
-    "oauth",
-];
-
 fn apply(root: &mut Map<String, Value>, name: &str, change: Change) -> Result<(), FileError> {
-    let servers = root
-        .entry(SERVERS)
-        .or_insert_with(|| Value::Object(Map::new()));
-    let Value::Object(servers) = servers else {
-        return Err(FileError::Broken(format!(
-            "`{SERVERS}` has to be an object"
-        )));
-    };
+    let path = pasted::servers_of(root).map_or(vec![SERVERS.to_owned()], |(path, _)| path);
+    let mut servers = root;
+    for member in &path {
+        let inner = servers
+            .entry(member.as_str())
+            .or_insert_with(|| Value::Object(Map::new()));
+        let Value::Object(inner) = inner else {
+            return Err(FileError::Broken(format!("`{member}` has to be an object")));
+        };
+        servers = inner;
+    }
     let old = servers.get(name).cloned();
     match (change, old) {
         (Change::Add(_), Some(_)) => return Err(FileError::Taken(name.to_owned())),
@@ -342,9 +310,7 @@ fn apply(root: &mut Map<String, Value>, name: &str, change: Change) -> Result<()
         (Change::Remove, Some(_)) => drop(servers.remove(name)),
         (Change::Put(entry), Some(old)) => {
             let mut merged = old.as_object().cloned().unwrap_or_default();
-            merged.retain(|member, _| {
-                !MEMBERS.contains(&member.as_str()) && member != "type" && member != "disabled"
-            });
+            merged.retain(|member, _| !pasted::is_ours(member));
             if let Value::Object(entry) = entry {
                 merged.extend(entry);
             }

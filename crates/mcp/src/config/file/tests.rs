@@ -47,6 +47,47 @@ fn the_common_shape_of_other_programs_loads() {
 }
 
 #[test]
+fn the_file_is_read_as_people_write_it_and_a_change_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mcp-config.json");
+    for text in [
+        "\u{feff}{\"mcpServers\": {\"a\": {\"command\": \"x\"}}}",
+        "{// a remark\n\"mcpServers\": {\"a\": {\"command\": \"x\",},},}",
+        "{“mcpServers”: {“a”: {“command”: “x”}}}",
+        "\"mcpServers\": {\"a\": {\"command\": \"x\"}}",
+        r#"{"servers": {"a": {"type": "local", "command": ["x"]}}}"#,
+        r#"{"context_servers": {"a": {"command": {"path": "x", "args": []}}}}"#,
+        r#"{"mcp": {"servers": {"a": {"command": "cmd.exe", "args": ["/C", "x.cmd"]}}}}"#,
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let state = ConfigFile::open(folder.path()).state();
+        let entry = state.servers.get("a");
+        let command = entry.and_then(|entry| entry.command.as_deref());
+        assert_eq!(command, Some("x"), "{text}: {:?}", state.problems);
+    }
+}
+
+#[tokio::test]
+async fn a_file_with_remarks_is_not_overwritten_and_one_of_another_program_keeps_its_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mcp-config.json");
+    let text = "{\"mcpServers\": {\"a\": {\"command\": \"x\"}}} // mine";
+    std::fs::write(&path, text).unwrap();
+    let refused = ConfigFile::open(folder.path()).add("b", &config("y")).await;
+    assert!(matches!(refused, Err(FileError::Broken(_))), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+    let other = json!({"mcp": {"servers": {"a": {"command": "x"}}}, "theirs": 1});
+    write(folder.path(), &other);
+    let file = ConfigFile::open(folder.path());
+    file.add("b", &config("y")).await.unwrap();
+    assert_eq!(
+        on_disk(folder.path())["mcp"]["servers"]["b"]["command"],
+        "y"
+    );
+    assert_eq!(file.state().servers.len(), 2);
+}
+
+#[test]
 fn settings_say_when_servers_are_connected_and_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let state = |settings: Value| {
@@ -214,7 +255,7 @@ fn every_member_of_an_entry_is_written() {
     assert_eq!(written, whole, "a member is missing in this test");
     let mut names: Vec<_> = written.as_object().unwrap().keys().collect();
     names.sort_unstable();
-    let mut known = super::MEMBERS;
+    let mut known = crate::config::pasted::MEMBERS;
     known.sort_unstable();
     assert_eq!(names, known);
     // This pattern fails to compile when the type gets a new member.
