@@ -23,6 +23,9 @@ use super::{Error, ModelEvent, ModelStream};
 
 /// The time limit for reading the end of the body after the model has finished.
 const DRAIN: Duration = Duration::from_millis(10);
+/// The time for which an answer may go on without saying anything after the model has finished: some servers
+/// tell the usage late, and some never end.
+const AFTER_FINISH: Duration = Duration::from_secs(2);
 /// Bytes of payloads that are read before their events are passed on: about 60 tokens, which many parallel
 /// streams read in milliseconds.
 const MOST_AT_ONCE: usize = 16 * 1024;
@@ -60,6 +63,7 @@ pub(super) fn events<A: Assemble>(
         ready: VecDeque::new(),
         state: State::Open,
         last: None,
+        ending: None,
     })
 }
 
@@ -80,6 +84,8 @@ struct Streaming<A> {
     state: State,
     /// The time at which the last awaited payload arrived.
     last: Option<Instant>,
+    /// Fires [`AFTER_FINISH`] after the model has finished.
+    ending: Option<Pin<Box<Sleep>>>,
 }
 
 enum State {
@@ -107,7 +113,11 @@ impl<A: Assemble> Stream for Streaming<A> {
             }
             match &mut this.state {
                 State::Open => {
-                    let payload = ready!(this.payloads.poll_next_unpin(cx));
+                    let Poll::Ready(payload) = this.payloads.poll_next_unpin(cx) else {
+                        ready!(this.poll_ending(cx));
+                        this.state = State::Draining(Box::pin(sleep(DRAIN)));
+                        continue;
+                    };
                     let now = Instant::now();
                     let last = this.last.replace(now);
                     let is_burst = last.is_some_and(|last| now.duration_since(last) < CLOSE);
@@ -172,6 +182,17 @@ impl<A: Assemble> Streaming<A> {
         }
     }
 
+    /// Ready if the model has finished and nothing was said since.
+    fn poll_ending(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.assembler.is_finished() {
+            return Poll::Pending;
+        }
+        let ending = self
+            .ending
+            .get_or_insert_with(|| Box::pin(sleep(AFTER_FINISH)));
+        ending.as_mut().poll(cx)
+    }
+
     /// The next event, joined with all text that directly follows it.
     fn pop(&mut self) -> Option<ModelEvent> {
         let mut event = self.ready.pop_front()?;
@@ -201,6 +222,9 @@ impl<A: Assemble> Streaming<A> {
             None if self.assembler.is_finished() => Ok(true),
             None => Err(self.assembler.short()),
         };
+        if self.ready.len() > before {
+            self.ending = None;
+        }
         match ended {
             Ok(false) => {}
             Ok(true) => self.state = State::Draining(Box::pin(sleep(DRAIN))),
@@ -211,5 +235,108 @@ impl<A: Assemble> Streaming<A> {
             }
         }
         taken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::time::Duration;
+
+    use futures::stream::StreamExt as _;
+    use tokio::time::Instant;
+
+    use super::{Assemble, Error, ModelEvent, events};
+    use crate::Finish;
+
+    /// Says each payload; `stop` finishes, and `usage` is known afterwards.
+    struct Plain {
+        is_finished: bool,
+        usage: bool,
+    }
+
+    impl Assemble for Plain {
+        fn push(&mut self, payload: &str, out: &mut VecDeque<ModelEvent>) -> Result<bool, Error> {
+            match payload {
+                "stop" => self.is_finished = true,
+                "usage" => self.usage = true,
+                "" => {}
+                text => out.push_back(ModelEvent::Text(text.to_owned())),
+            }
+            Ok(payload == "end")
+        }
+
+        fn is_finished(&self) -> bool {
+            self.is_finished
+        }
+
+        fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+            if self.usage {
+                out.push_back(ModelEvent::Text("counted".to_owned()));
+            }
+            out.push_back(ModelEvent::Finished(Finish::Stop));
+        }
+
+        fn short(&self) -> Error {
+            unreachable!("the connection stays open")
+        }
+    }
+
+    /// The server says the payloads, each after its pause in milliseconds, and keeps the connection open.
+    async fn check(said: &[(u64, &'static str)], expected: &[&str], within: Duration) {
+        let said = said.to_vec();
+        let payloads = futures::stream::iter(said).then(|(pause, payload)| async move {
+            tokio::time::sleep(Duration::from_millis(pause)).await;
+            Ok(payload.to_owned())
+        });
+        let payloads = payloads.chain(futures::stream::pending()).boxed();
+        let plain = Plain {
+            is_finished: false,
+            usage: false,
+        };
+        let begun = Instant::now();
+        let all: Vec<_> = events(payloads, plain).collect().await;
+        let texts: Vec<String> = all
+            .into_iter()
+            .filter_map(|event| match event.unwrap() {
+                ModelEvent::Text(text) => Some(text),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(texts, expected);
+        assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_ends_soon_after_its_model_finished_whatever_the_connection_does() {
+        let soon = Duration::from_millis(2_500);
+        check(&[(0, "a"), (0, "stop")], &["a"], soon).await;
+        let beats = [
+            (0, "a"),
+            (0, "stop"),
+            (300, ""),
+            (300, ""),
+            (300, ""),
+            (60_000, ""),
+        ];
+        check(&beats, &["a"], soon).await;
+        check(
+            &[(0, "a"), (0, "stop"), (400, "usage")],
+            &["a", "counted"],
+            soon,
+        )
+        .await;
+        check(
+            &[(0, "a"), (0, "stop"), (5, "end")],
+            &["a", "end"],
+            Duration::from_millis(100),
+        )
+        .await;
+        // What is still said is heard.
+        let late = [(0, "a"), (0, "stop"), (1_500, "b"), (1_500, "c")];
+        check(&late, &["a", "b", "c"], Duration::from_millis(5_500)).await;
+        // A model that thinks for long is waited for.
+        let slow = [(0, "a"), (60_000, "b"), (0, "stop")];
+        check(&slow, &["a", "b"], Duration::from_secs(63)).await;
     }
 }
