@@ -22,7 +22,39 @@ struct Call {
     /// Arguments that arrived before the call was announced.
     waiting: String,
     is_announced: bool,
+    arguments: Arguments,
     extra: Option<Value>,
+}
+
+/// The position in the JSON of a call's arguments.
+#[derive(Debug, Default)]
+struct Arguments {
+    depth: usize,
+    is_text: bool,
+    is_escaped: bool,
+    /// True once the outermost object has ended.
+    is_whole: bool,
+}
+
+impl Arguments {
+    fn read(&mut self, json: &str) {
+        for byte in json.bytes() {
+            if self.is_text {
+                self.is_text = self.is_escaped || byte != b'"';
+                self.is_escaped = !self.is_escaped && byte == b'\\';
+                continue;
+            }
+            match byte {
+                b'"' => self.is_text = true,
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.is_whole |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The answer has more calls than the limit.
@@ -46,8 +78,10 @@ impl Calls {
             Some(at) => at,
             None => self.begin(delta, names, out)?,
         };
+        // Two calls with one id could not be told apart later.
+        let is_taken = self.0.iter().take(at).any(|call| call.id == delta.id.0);
         if let Some(call) = self.0.get_mut(at) {
-            call.take(delta, at, names, out);
+            call.take(delta, (at, is_taken), names, out);
         }
         Ok(())
     }
@@ -73,22 +107,36 @@ impl Calls {
     /// The call that a piece belongs to; `None` if it starts a new call.
     fn place_of(&self, delta: &CallDelta<'_>) -> Option<usize> {
         let id = delta.id.0.as_ref();
-        let has_name = delta.has_name();
         if let Some(index) = delta.index {
             let same = |call: &Call| call.wire_index == Some(index);
             let at = self.0.iter().rposition(same)?;
-            let call = self.0.get(at)?;
-            let is_other = has_name
-                && !call.name.is_empty()
-                && !id.is_empty()
-                && !call.id.is_empty()
-                && id != call.id;
-            return (!is_other).then_some(at);
+            return self.goes_on(at, delta);
         }
         if !id.is_empty() {
-            return self.0.iter().rposition(|call| call.id == id);
+            let at = self.0.iter().rposition(|call| call.id == id)?;
+            return self.goes_on(at, delta);
         }
-        (!has_name).then(|| self.0.len().checked_sub(1)).flatten()
+        let last = self.0.len().checked_sub(1);
+        last.filter(|_| !delta.has_name())
+    }
+
+    /// Returns the call again if the piece goes on with it. A piece with a name begins another call if its id or
+    /// its name is another one, or if the arguments so far are whole and it has more.
+    fn goes_on(&self, at: usize, delta: &CallDelta<'_>) -> Option<usize> {
+        let call = self.0.get(at)?;
+        let (Some(function), false) = (&delta.function, call.name.is_empty()) else {
+            return Some(at);
+        };
+        let (id, name) = (delta.id.0.as_ref(), function.name.0.as_ref());
+        if name.is_empty() {
+            return Some(at);
+        }
+        let has_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+        // Some servers repeat the name, or send more of it.
+        let has_other_name = !name.starts_with(call.name.as_str());
+        let begins = function.arguments().trim_start().starts_with('{');
+        let is_other = has_other_id || has_other_name || (call.arguments.is_whole && begins);
+        (!is_other).then_some(at)
     }
 
     fn begin(
@@ -116,11 +164,11 @@ impl Call {
     fn take(
         &mut self,
         delta: &CallDelta<'_>,
-        at: usize,
+        (at, is_taken): (usize, bool),
         names: &Names,
         out: &mut VecDeque<ModelEvent>,
     ) {
-        if self.id.is_empty() {
+        if self.id.is_empty() && !is_taken {
             self.id.push_str(&delta.id.0);
         }
         if let Some(extra) = delta.extra_content {
@@ -133,6 +181,7 @@ impl Call {
             self.name.push_str(&function.name.0);
         }
         let json = function.arguments();
+        self.arguments.read(&json);
         if !self.is_announced {
             self.waiting.push_str(&json);
             // An id may still arrive as long as there are no arguments.
@@ -233,6 +282,47 @@ mod tests {
                 r#"{"index":0,"id":"a","function":{"name":"t","arguments":"}"}}"#,
             ],
             "0:a/t 0+{ 0+}",
+        );
+        // All calls have index 0, and no ids, or one id for all.
+        let alone = |index: &str, id: &str, name: &str, arguments: &str| {
+            format!(r#"{{{index}{id}"function":{{"name":"{name}","arguments":{arguments:?}}}}}"#)
+        };
+        for index in ["\"index\":0,", ""] {
+            for (id, first) in [("", ""), ("\"id\":\"\",", ""), ("\"id\":\"a\",", "a")] {
+                let one = alone(index, id, "t", "{\"x\":\"}{\"}");
+                let two = alone(index, id, "t", "{}");
+                let three = alone(index, id, "u", "{}");
+                check_calls(
+                    &[&one, &two, &three],
+                    &format!("0:{first}/t 0+{{\"x\":\"}}{{\"}} 1:/t 1+{{}} 2:/u 2+{{}}"),
+                );
+            }
+        }
+        // The arguments of each come in pieces.
+        check_calls(
+            &[
+                r#"{"index":0,"id":"","function":{"name":"t","arguments":"{\"x\":"}}"#,
+                r#"{"index":0,"function":{"arguments":"1}"}}"#,
+                r#"{"index":0,"id":"","function":{"name":"t","arguments":"{\"x\":"}}"#,
+                r#"{"index":0,"function":{"arguments":"2}"}}"#,
+            ],
+            r#"0:/t 0+{"x": 0+1} 1:/t 1+{"x": 1+2}"#,
+        );
+        // The name repeated at the end is no call.
+        check_calls(
+            &[
+                r#"{"index":0,"id":"a","function":{"name":"t","arguments":"{}"}}"#,
+                r#"{"index":0,"id":"a","function":{"name":"t","arguments":""}}"#,
+            ],
+            "0:a/t 0+{}",
+        );
+        // A call without arguments before another one.
+        check_calls(
+            &[
+                r#"{"index":0,"id":"","function":{"name":"t","arguments":""}}"#,
+                r#"{"index":0,"id":"","function":{"name":"u","arguments":"{}"}}"#,
+            ],
+            "0:/t 1:/u 1+{}",
         );
         // The id arrives after the name, the index starts at 1, and there are no arguments.
         check_calls(
