@@ -7,6 +7,7 @@ pub(super) mod idle_timeout;
 #[cfg(test)]
 pub(super) mod line;
 pub(super) mod payloads;
+pub(super) mod tagged;
 pub(super) mod text;
 
 use std::collections::VecDeque;

@@ -12,6 +12,7 @@ use crate::openai::chat::wire::{self, Choice, Chunk, Delta};
 use crate::openai::fault;
 use crate::request::names::Names;
 use crate::stream::envelope::Envelope;
+use crate::stream::tagged::{Piece, Tagged};
 use crate::stream::{Assemble, MAX_ANSWER_BYTES};
 use crate::transport::endpoint::KeyOwner;
 use crate::{Error, Finish, ModelEvent};
@@ -51,6 +52,7 @@ pub(in crate::openai) struct Assembler {
     finish: Option<Finish>,
     thought: Thought,
     details: Details,
+    tagged: Tagged,
     /// True if the model refused; the vendor reports that as an ordinary end.
     is_refused: bool,
     bytes: usize,
@@ -67,6 +69,7 @@ impl Assembler {
             finish: None,
             thought: Thought::default(),
             details: Details::default(),
+            tagged: Tagged::default(),
             is_refused: false,
             bytes: 0,
             envelope: Envelope::default(),
@@ -94,9 +97,7 @@ impl Assemble for Assembler {
                 .bad(format!("an answer of more than {MAX_ANSWER_BYTES} bytes")));
         }
         if let Some(text) = self.envelope.open(payload) {
-            if !text.0.is_empty() {
-                out.push_back(ModelEvent::Text(text.0.into_owned()));
-            }
+            self.say(&text.0, out);
             return Ok(false);
         }
         let mended;
@@ -135,6 +136,7 @@ impl Assemble for Assembler {
     }
 
     fn end(&mut self, out: &mut VecDeque<ModelEvent>) {
+        out.extend(self.tagged.end().map(event));
         self.calls.announce_all(&self.context.names, out);
         out.extend(self.native().map(ModelEvent::Native));
         out.extend(self.usage.map(ModelEvent::Usage));
@@ -217,15 +219,24 @@ impl Assembler {
         }
         self.is_refused |= !delta.refusal.0.is_empty();
         for text in [delta.content.text.0, delta.refusal.0] {
-            if !text.is_empty() {
-                out.push_back(ModelEvent::Text(text.into_owned()));
-            }
+            self.say(&text, out);
+        }
+        if !delta.tool_calls.is_empty() {
+            out.extend(self.tagged.end().map(event));
         }
         for call in &delta.tool_calls {
             let taken = self.calls.push(call, &self.context.names, out);
             taken.map_err(|problem| self.context.owner.bad(problem.to_string()))?;
         }
         Ok(())
+    }
+
+    /// Emits a piece of the text. Thoughts between tags are shown, but not kept: as text they would be sent back
+    /// with the next request.
+    fn say(&mut self, text: &str, out: &mut VecDeque<ModelEvent>) {
+        if !text.is_empty() {
+            out.extend(self.tagged.push(text).into_iter().map(event));
+        }
     }
 
     /// The native blocks that the same server wants back with these calls.
@@ -250,6 +261,13 @@ impl Assembler {
             blocks: Value::Object(blocks),
             compacts: false,
         })
+    }
+}
+
+fn event(piece: Piece) -> ModelEvent {
+    match piece {
+        Piece::Text(text) => ModelEvent::Text(text),
+        Piece::Thought(thought) => ModelEvent::Reasoning(thought),
     }
 }
 
