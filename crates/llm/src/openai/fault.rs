@@ -61,6 +61,7 @@ struct ErrorForm {
     error: Option<Value>,
     message: Option<Value>,
     detail: Option<Value>,
+    msg: Option<Value>,
     code: Option<Value>,
     r#type: Option<Value>,
 }
@@ -79,7 +80,7 @@ impl Said {
             Some(inner @ Value::Object(_)) => form = serde_json::from_value(inner).ok()?,
             Some(_) | None => {}
         }
-        let message = match form.message.or(form.detail)? {
+        let message = match form.message.or(form.detail).or(form.msg)? {
             Value::String(text) => text,
             other @ (Value::Null
             | Value::Bool(_)
@@ -179,8 +180,40 @@ impl Said {
         ]) {
             Verdict::Refused(Refusal::Key)
         } else {
-            Verdict::Broken
+            let known = self.words.iter().find_map(|word| of_word(word));
+            known.unwrap_or(Verdict::Broken)
         }
+    }
+}
+
+/// Classifies a code of other vendors by the word in it: `InvalidParameter`, `DataInspectionFailed`,
+/// `Throttling.RateQuota`. A permanent refusal must not be tried again.
+fn of_word(word: &str) -> Option<Verdict> {
+    let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+    if has(&["throttl", "toomanyrequests", "ratelimit", "rate_limit"]) {
+        Some(Verdict::Limited)
+    } else if has(&[
+        "apikey",
+        "api_key",
+        "unauthorized",
+        "accessdenied",
+        "access_denied",
+    ]) {
+        Some(Verdict::Refused(Refusal::Key))
+    } else if has(&["arrearage", "insufficient", "quota"]) {
+        Some(Verdict::Refused(Refusal::Quota))
+    } else if has(&[
+        "invalid",
+        "inspection",
+        "unsupported",
+        "notfound",
+        "not_found",
+        "badrequest",
+        "bad_request",
+    ]) {
+        Some(Verdict::Refused(Refusal::Request))
+    } else {
+        None
     }
 }
 
@@ -304,6 +337,17 @@ mod tests {
             r#"{"message":"x","code":"context_length_exceeded"}"#,
             "overflow",
         );
+        for (code, expected) in [
+            ("InvalidParameter", "request"),
+            ("DataInspectionFailed", "request"),
+            ("ModelNotFound", "request"),
+            ("Arrearage", "quota"),
+            ("InvalidApiKey", "key"),
+            ("Throttling.RateQuota", "limited"),
+            ("InternalError", "unavailable"),
+        ] {
+            check(&format!(r#"{{"message":"x","code":"{code}"}}"#), expected);
+        }
         check(r#""plain words""#, "unavailable");
         check("7", "unavailable");
     }

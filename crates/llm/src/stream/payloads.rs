@@ -12,11 +12,15 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 use reqwest::Response;
+use serde_json::{Value, json};
 use sse_stream::SseByteStream;
 
 use super::idle_timeout::IdleTimeout;
 use crate::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
 use crate::{Error, wire_log};
+
+/// The bytes of a byte order mark.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The payloads of a response: the data of its events, or the whole document if the server answers with plain
 /// JSON instead of a stream.
@@ -121,11 +125,26 @@ where
             break None;
         };
         let chunk = chunk.map_err(|error| cut(provider, error))?;
+        let is_mark = |byte: &u8| MARK.contains(byte);
         let mut all = chunk.iter();
-        let begins = all.find(|byte| !byte.is_ascii_whitespace()).copied();
-        came.push(chunk);
-        if begins.is_some() {
-            break begins;
+        let begins = all.position(|byte| !byte.is_ascii_whitespace() && !is_mark(byte));
+        let before = chunk
+            .get(..begins.unwrap_or(chunk.len()))
+            .unwrap_or_default();
+        // A byte order mark is no part of the first event.
+        if before.iter().any(is_mark) {
+            let kept: Vec<u8> = before
+                .iter()
+                .copied()
+                .filter(|byte| !is_mark(byte))
+                .collect();
+            came.push(kept.into());
+            came.push(chunk.slice(before.len()..));
+        } else {
+            came.push(chunk.clone());
+        }
+        if let Some(begins) = begins {
+            break chunk.get(begins).copied();
         }
         if came.iter().map(Bytes::len).sum::<usize>() > MAX_EVENT_BYTES {
             return Poll::Ready(Err(too_large(provider)));
@@ -181,7 +200,11 @@ fn payload<E: std::error::Error + Send + Sync + 'static>(
     event: Result<sse_stream::Sse, sse_stream::Error>,
 ) -> Option<Result<String, Error>> {
     match event {
-        Ok(event) => event.data.filter(|data| !data.is_empty()).map(Ok),
+        Ok(event) => {
+            let data = event.data.filter(|data| !data.is_empty())?;
+            let is_error = event.event.is_some_and(|kind| kind.trim() == "error");
+            Some(Ok(if is_error { as_error(data) } else { data }))
+        }
         Err(sse_stream::Error::Body(error)) => Some(Err(match error.downcast::<Broken<E>>() {
             Ok(broken) => match *broken {
                 Broken::Cut(error) => cut(provider, error),
@@ -194,6 +217,25 @@ fn payload<E: std::error::Error + Send + Sync + 'static>(
         })),
         Err(_) => Some(Err(not_text(provider))),
     }
+}
+
+/// Marks the data of an event `error` as one, if they do not say so themselves: some servers send only
+/// `{code, message}`, or a text.
+fn as_error(data: String) -> String {
+    let said: Value = serde_json::from_str(&data).unwrap_or_else(|_| json!({ "message": data }));
+    let is_marked = said.get("error").is_some() || said.get("type") == Some(&json!("error"));
+    if is_marked {
+        return data;
+    }
+    let error = match said {
+        Value::String(text) => json!({ "message": text }),
+        said @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_)) => said,
+    };
+    json!({ "type": "error", "error": error }).to_string()
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -305,6 +347,27 @@ mod tests {
     #[test]
     fn a_plain_document_is_one_payload() {
         check("\n {\"a\":\n\n1}\n", &["\n {\"a\":\n\n1}\n"]);
+        check("\u{feff}{\"a\":1}", &["{\"a\":1}"]);
+        check("\n\u{feff}data: a\n\n", &["a"]);
+    }
+
+    #[test]
+    fn an_event_that_is_an_error_says_so() {
+        let error = |data: &str| format!("event: error\ndata: {data}\n\n");
+        check(
+            &error(r#"{"code":"InvalidParameter","message":"no"}"#),
+            &[r#"{"error":{"code":"InvalidParameter","message":"no"},"type":"error"}"#],
+        );
+        for words in ["quota is used up", r#""quota is used up""#] {
+            let expected = r#"{"error":{"message":"quota is used up"},"type":"error"}"#;
+            check(&error(words), &[expected]);
+        }
+        for marked in [
+            r#"{"error":{"message":"no"}}"#,
+            r#"{"type":"error","message":"no"}"#,
+        ] {
+            check(&error(marked), &[marked]);
+        }
     }
 
     #[test]

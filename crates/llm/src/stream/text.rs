@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{self, DeserializeOwned, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 /// A text that borrows if possible. A list counts as the texts of its parts, an integer as its digits, and
 /// any other value as an empty text.
@@ -81,6 +82,35 @@ where
     T: Deserialize<'de> + Default,
 {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
+}
+
+/// Deserializes a count: a number, a fraction, or a text with one of them. Anything else is none, and so is a
+/// negative number.
+pub(crate) fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    const MOST: f64 = 1e15;
+    let said: Option<f64> = match Value::deserialize(deserializer)? {
+        Value::Number(number) if number.is_u64() => return Ok(number.as_u64()),
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    };
+    let said = said.filter(|count| (0.0..MOST).contains(count));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the bounds are checked, and a fraction of a token is none"
+    )]
+    Ok(said.map(|count| count as u64))
+}
+
+/// Deserializes a value that may have another type, which counts as absent.
+pub(crate) fn or_none<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let said = Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(said).ok())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::stream::text::{Text, or_default};
+use crate::stream::text::{Text, count, or_default, or_none};
 use sepal_core::domain::TokenUsage;
 
 /// A request. Fields that stay the same from turn to turn come first.
@@ -294,20 +294,27 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
 
 #[derive(Deserialize)]
 struct UsageForm {
+    #[serde(default, deserialize_with = "count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "or_none")]
     input_tokens_details: Option<InputDetails>,
+    #[serde(default, deserialize_with = "or_none")]
     output_tokens_details: Option<OutputDetails>,
 }
 
 #[derive(Default, Deserialize)]
 struct InputDetails {
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     cache_write_tokens: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
 struct OutputDetails {
+    #[serde(default, deserialize_with = "count")]
     reasoning_tokens: Option<u64>,
 }
 

@@ -113,7 +113,7 @@ impl Assemble for Assembler {
         if let Some(error) = chunk.error {
             return Err(fault::in_stream(self.context.owner.origin(), error.get()));
         }
-        if chunk.object.0 == "error" {
+        if chunk.is_error() {
             return Err(fault::in_stream(self.context.owner.origin(), payload));
         }
         if let Some(text) = chunk.only_text() {

@@ -77,6 +77,43 @@ fn calls(json: &str) -> String {
     format!(r#"{{"choices":[{{"index":0,"delta":{{"tool_calls":[{json}]}}}}]}}"#)
 }
 
+#[test]
+fn an_error_in_place_of_a_chunk_is_told_in_its_own_words() {
+    for payload in [
+        r#"{"error":{"message":"no balance"}}"#,
+        r#"{"object":"error","message":"no balance"}"#,
+        r#"{"code":50507,"message":"no balance","data":null}"#,
+        r#"{"code":"Arrearage","message":"no balance","request_id":"r"}"#,
+        r#"{"detail":"no balance"}"#,
+        r#"{"success":false,"msg":"no balance"}"#,
+        r#"{"type":"error","error":{"code":"Arrearage","message":"no balance"}}"#,
+    ] {
+        let error = assembler().push(payload, &mut VecDeque::new()).unwrap_err();
+        assert!(
+            error.to_string().contains("no balance"),
+            "{payload}: {error}"
+        );
+    }
+    // Azure's first chunk has no choices.
+    check(&[r#"{"choices":[],"prompt_filter_results":[]}"#], ".other");
+}
+
+#[test]
+fn thoughts_between_tags_are_no_text() {
+    let said = |text: &str| format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
+    check(
+        &[
+            &said("<th"),
+            &said("ink>"),
+            &said("hm"),
+            &said("</think>"),
+            &said("yes"),
+            r#"{"choices":[{"finish_reason":"stop"}]}"#,
+        ],
+        "(hm) yes .stop",
+    );
+}
+
 /// Asserts S2.27.
 #[test]
 fn text_thoughts_and_reasons_are_read_as_servers_spell_them() {

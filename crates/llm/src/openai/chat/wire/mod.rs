@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::host::Thinking;
-use crate::stream::text::{Text, or_default};
+use crate::stream::text::{Text, count, or_default, or_none};
 use sepal_core::domain::TokenUsage;
 
 /// A request.
@@ -142,6 +142,13 @@ pub(super) struct Chunk<'a> {
     /// `error` if the chunk itself is an error, as older vLLM versions send it.
     #[serde(borrow, default)]
     pub(super) object: Text<'a>,
+    /// The words of an error that stands in place of a chunk.
+    #[serde(borrow, default)]
+    pub(super) message: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) detail: Text<'a>,
+    #[serde(borrow, default)]
+    pub(super) msg: Text<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -265,6 +272,15 @@ impl Chunk<'_> {
     }
 }
 
+impl Chunk<'_> {
+    /// Returns true if the chunk itself is an error.
+    pub(super) fn is_error(&self) -> bool {
+        let words = [&self.message, &self.detail, &self.msg];
+        let has_words = words.iter().any(|text| !text.0.is_empty());
+        self.object.0 == "error" || (has_words && self.choices.is_empty() && self.usage.is_none())
+    }
+}
+
 impl CallDelta<'_> {
     /// Returns true if the piece names its tool.
     pub(super) fn has_name(&self) -> bool {
@@ -289,8 +305,9 @@ impl FunctionDelta<'_> {
 /// Parses the usage from any of its places; `None` if it is invalid.
 pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
     let usage: UsageForm = serde_json::from_str(raw.get()).ok()?;
-    let input_tokens = usage.prompt_tokens?;
-    let said = usage.completion_tokens.unwrap_or_default();
+    let input_tokens = usage.prompt_tokens.or(usage.input_tokens)?;
+    let said = usage.completion_tokens.or(usage.output_tokens);
+    let said = said.unwrap_or_default();
     // Some servers include reasoning only in the total.
     let by_total = usage
         .total_tokens
@@ -317,23 +334,37 @@ pub(super) fn usage(raw: &RawValue) -> Option<TokenUsage> {
 
 #[derive(Deserialize)]
 struct UsageForm {
+    #[serde(default, deserialize_with = "count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     total_tokens: Option<u64>,
+    /// The names of the Responses form, which some servers use here too.
+    #[serde(default, deserialize_with = "count")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
+    output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "or_none")]
     prompt_tokens_details: Option<InputDetails>,
+    #[serde(default, deserialize_with = "or_none")]
     completion_tokens_details: Option<OutputDetails>,
     /// The name of the cached part in `DeepSeek`'s usage.
+    #[serde(default, deserialize_with = "count")]
     prompt_cache_hit_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct InputDetails {
+    #[serde(default, deserialize_with = "count")]
     cached_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct OutputDetails {
+    #[serde(default, deserialize_with = "count")]
     reasoning_tokens: Option<u64>,
 }
 

@@ -49,6 +49,25 @@ fn usage_is_read_in_every_dialect() {
         r#"{"prompt_tokens":7,"cached_tokens":1,"prompt_tokens_details":null}"#,
         Some((7, 1, 0, 0)),
     );
+    for json in [
+        r#"{"prompt_tokens":"7","completion_tokens":"3"}"#,
+        r#"{"prompt_tokens":7.0,"completion_tokens":3.9}"#,
+        r#"{"input_tokens":7,"output_tokens":3}"#,
+        r#"{"prompt_tokens":null,"input_tokens":7,"completion_tokens":3}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":-1}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":3,"total_tokens":null}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":"none"}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":-4}}"#,
+        r#"{"prompt_tokens":7,"completion_tokens":3,"completion_tokens_details":[]}"#,
+    ] {
+        check(json, Some((7, 0, 3, 0)));
+    }
+    check(
+        r#"{"prompt_tokens":7,"completion_tokens":-3}"#,
+        Some((7, 0, 0, 0)),
+    );
+    check(r#"{"prompt_tokens":-7,"completion_tokens":3}"#, None);
+    check(r#"{"prompt_tokens":1e300}"#, None);
     check("{}", None);
     check("[]", None);
     check(r#"{"prompt_tokens":"x"}"#, None);
