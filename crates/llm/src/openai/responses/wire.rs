@@ -188,6 +188,9 @@ pub(super) struct Event<'a> {
     /// A piece of text, reasoning or arguments.
     #[serde(borrow, default)]
     pub(super) delta: Text<'a>,
+    /// The complete text, in the event that ends its pieces.
+    #[serde(borrow, default)]
+    pub(super) text: Text<'a>,
     /// The complete arguments, in the event that ends their pieces.
     #[serde(borrow, default)]
     pub(super) arguments: Option<&'a RawValue>,

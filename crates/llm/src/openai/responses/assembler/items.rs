@@ -34,6 +34,10 @@ pub(super) enum Kind {
         place: Position,
         /// True if a piece of the text was streamed.
         has_text: bool,
+        /// The streamed text.
+        said: String,
+        /// The length of `said` before the current part.
+        part: usize,
         phase: String,
     },
     Call {
@@ -159,6 +163,26 @@ impl Items {
             *place = begins;
             *has_text = true;
         }
+    }
+
+    /// Records a piece of a message's text.
+    pub(super) fn note_text(&mut self, event: &Event<'_>, piece: &str) {
+        if let Some(Kind::Message { said, .. }) = self.open(event) {
+            said.push_str(piece);
+        }
+    }
+
+    /// Ends a part of a message, whose whole text is known; returns what its pieces lacked. `None` if no item
+    /// is meant, or if its pieces say something else.
+    pub(super) fn lacking(&mut self, event: &Event<'_>, whole: &str) -> Option<String> {
+        let Some(Kind::Message { said, part, .. }) = self.open(event) else {
+            return None;
+        };
+        let rest = whole
+            .strip_prefix(said.get(*part..)?)
+            .map(ToOwned::to_owned);
+        *part = said.len() + rest.as_ref().map_or(0, String::len);
+        rest.filter(|rest| !rest.is_empty())
     }
 
     /// Closes all items, and returns the arguments of calls that were never completed.

@@ -116,10 +116,17 @@ impl Assembler {
         out: &mut VecDeque<ModelEvent>,
     ) -> Result<bool, Error> {
         match event.kind.0.as_ref() {
-            "response.output_text.delta" => self.say(event, out),
+            "response.output_text.delta" => self.say(event, &event.delta.0, out),
+            "response.output_text.done" => {
+                if self.items.is_empty() && self.text == 0 {
+                    self.say(event, &event.text.0, out);
+                } else if let Some(rest) = self.items.lacking(event, &event.text.0) {
+                    self.say(event, &rest, out);
+                }
+            }
             "response.refusal.delta" => {
                 self.is_refused |= !event.delta.0.is_empty();
-                self.say(event, out);
+                self.say(event, &event.delta.0, out);
             }
             "response.function_call_arguments.delta" => {
                 out.extend(self.items.more_arguments(event, &event.delta.0));
@@ -176,9 +183,18 @@ impl Assembler {
         if let Some(error) = response.error {
             return Err(fault::in_stream(self.owner.origin(), error.get()));
         }
-        // A server that does not stream sends everything here.
-        if self.items.is_empty() && self.text == 0 {
-            for (index, raw) in (0..).zip(&response.output) {
+        // A server that does not stream sends everything here, and some send here what the pieces lacked. An
+        // item that was streamed may have had another index or id, so only kinds that lacked are begun.
+        let is_bare = self.items.is_empty() && self.text == 0;
+        let (lacks_text, lacks_calls) = (self.text == 0, self.calls == 0);
+        for (index, raw) in (0..).zip(&response.output) {
+            let form: ItemForm<'_> = self.read(raw.get())?;
+            let is_new = match form.kind.0.as_ref() {
+                "message" => lacks_text,
+                "function_call" => lacks_calls,
+                _ => is_bare,
+            };
+            if is_new || self.items.find(Some(index), &form).is_some() {
                 self.take(Some(index), raw, Stage::Whole, out)?;
             }
         }
@@ -238,6 +254,8 @@ impl Assembler {
             "message" => Kind::Message {
                 place: self.place(),
                 has_text: false,
+                said: String::new(),
+                part: 0,
                 phase: form.phase.0.clone().into_owned(),
             },
             "reasoning" => Kind::Thought {
@@ -287,9 +305,23 @@ impl Assembler {
             Kind::Message {
                 mut place,
                 has_text,
+                said,
                 phase,
+                part: _,
             } => {
-                if !has_text {
+                if has_text {
+                    let parts = wire::texts(form.content);
+                    let whole = parts
+                        .iter()
+                        .flat_map(|part| [&part.text.0, &part.refusal.0]);
+                    let whole: String = whole.map(|text| &**text).collect();
+                    if let Some(rest) = whole
+                        .strip_prefix(said.as_str())
+                        .filter(|it| !it.is_empty())
+                    {
+                        self.tell(rest, out);
+                    }
+                } else {
                     place = self.whole_message(form, out);
                 }
                 let said = form.phase.0.as_ref();
@@ -346,8 +378,7 @@ impl Assembler {
     }
 
     /// Emits a piece of a message.
-    fn say(&mut self, event: &Event<'_>, out: &mut VecDeque<ModelEvent>) {
-        let piece = &event.delta.0;
+    fn say(&mut self, event: &Event<'_>, piece: &str, out: &mut VecDeque<ModelEvent>) {
         if piece.is_empty() {
             return;
         }
@@ -355,6 +386,7 @@ impl Assembler {
             let place = self.stand_apart(out);
             self.items.place_text(event, place);
         }
+        self.items.note_text(event, piece);
         self.tell(piece, out);
     }
 
