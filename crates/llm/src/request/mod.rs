@@ -6,3 +6,4 @@ pub(super) mod interleave;
 pub(super) mod learned;
 pub(super) mod names;
 pub(super) mod pairing;
+pub(crate) mod schema;

@@ -20,6 +20,7 @@ use crate::contents as content;
 use crate::request::interleave::{Part, Position, interleave};
 use crate::request::names;
 use crate::request::pairing::{PairedCall, Step, object_of, pair_between_people, wire_ids};
+use crate::request::schema::{Dialect, lowered};
 use crate::{Contents, Request};
 use sepal_core::domain::{CallId, Tool};
 
@@ -133,7 +134,7 @@ fn tool_forms<'a>(
         forms.push(ToolForm {
             name,
             description: &tool.description,
-            input_schema: input_schema(&tool.input_schema),
+            input_schema: lowered(input_schema(&tool.input_schema), Dialect::Anthropic),
             defer_loading: false,
             cache_control: None,
         });

@@ -11,6 +11,7 @@ use tracing::warn;
 
 use crate::RequestCache;
 use crate::request::names;
+use crate::request::schema::{Dialect, lowered};
 use sepal_core::domain::Tool;
 
 mod strict;
@@ -95,7 +96,7 @@ pub(super) fn offered(tools: &[Tool], strictness: Strictness) -> Vec<Offered<'_>
             warn!(tool.name = %tool.name, "Leave out a second tool `{}`", tool.name);
             continue;
         }
-        let parameters = parameters(&tool.input_schema);
+        let parameters = lowered(parameters(&tool.input_schema), Dialect::OpenAi);
         let strict = match strictness {
             Strictness::Possible => strict::made_strict(&parameters),
             Strictness::Off => None,
