@@ -1,7 +1,7 @@
 //! Fuzzes the streams of OpenAI-compatible servers.
 
 use super::chat::assembler::{Assembler, Context};
-use super::models::ModelList;
+use super::models;
 use super::{fault, responses};
 use crate::Error;
 use crate::request::names::Names;
@@ -48,5 +48,5 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
 
 /// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
-    drop(serde_json::from_slice::<ModelList>(body));
+    drop(models::listed(body));
 }

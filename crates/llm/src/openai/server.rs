@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder, Response, Url};
 
-use super::models::ModelList;
+use super::models;
 use super::omitted::{Lesson, Omitted, Part};
 use super::tools::has_tool_search;
 use super::{fault, lesson};
@@ -64,8 +64,12 @@ impl Server {
     /// The URL of a path below the base URL.
     pub(super) fn url(&self, path: &str) -> Url {
         self.endpoint.url(|base| {
-            let base = base.strip_suffix("/chat/completions").unwrap_or(base);
-            let base = base.strip_suffix("/responses").unwrap_or(base);
+            // People paste the address of an operation, too.
+            let operations = ["/chat/completions", "/completions", "/responses", "/models"];
+            let base = operations
+                .iter()
+                .find_map(|it| base.strip_suffix(it))
+                .unwrap_or(base);
             format!("{base}/{path}")
         })
     }
@@ -128,11 +132,10 @@ impl Server {
             .await?
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
         let body = transport::read_whole(&self.endpoint.id, response).await?;
-        let list: ModelList = serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
+        models::listed(&body).ok_or_else(|| Error::BadAnswer {
             provider: self.endpoint.id.clone(),
-            problem: format!("a list of models that is none ({error})"),
-        })?;
-        Ok(list.into_listed())
+            problem: "an invalid model list".to_owned(),
+        })
     }
 
     /// The error for tools that cannot be serialized as JSON.

@@ -81,10 +81,11 @@ impl Endpoint {
             base_url,
             ..
         } = settings;
-        let key = api_key.filter(|key| !key.expose_secret().trim().is_empty());
+        let key = api_key.as_ref().map(|key| bare_key(key.expose_secret()));
+        let key = key.filter(|key| !key.is_empty()).map(SecretString::from);
         let address = base_url
             .as_deref()
-            .map(str::trim)
+            .map(without_quotes)
             .filter(|url| !url.is_empty());
         let Some(address) = address.or(vendor) else {
             return Err(misconfigured(&id, "it needs a `base_url`".to_owned()));
@@ -170,9 +171,72 @@ impl Endpoint {
     }
 }
 
+/// Returns a key without what people paste around it: spaces, line ends, invisible characters, quotes, and the
+/// scheme of its header.
+fn bare_key(key: &str) -> String {
+    let is_visible = |c: &char| !matches!(c, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}');
+    let key: String = key.chars().filter(is_visible).collect();
+    let mut key = without_quotes(&key);
+    for scheme in ["Authorization:", "x-api-key:", "Bearer"] {
+        let (begin, rest) = key.split_at_checked(scheme.len()).unwrap_or(("", key));
+        let ends =
+            scheme.ends_with(':') || rest.is_empty() || rest.starts_with(char::is_whitespace);
+        if ends && begin.eq_ignore_ascii_case(scheme) {
+            key = without_quotes(rest);
+        }
+    }
+    key.to_owned()
+}
+
+/// Returns a text without the spaces and quotes around it.
+fn without_quotes(text: &str) -> &str {
+    let is_around =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '“' | '”' | '‘' | '’');
+    text.trim_matches(is_around)
+}
+
 fn misconfigured(provider: &str, problem: String) -> Error {
     Error::Misconfigured {
         provider: provider.to_owned(),
         problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare_key;
+
+    #[test]
+    fn a_key_is_taken_without_what_is_around_it() {
+        for key in [
+            "sk-a1",
+            " sk-a1 ",
+            "sk-a1\n",
+            "sk-a1\r\n",
+            "\tsk-a1",
+            "\"sk-a1\"",
+            "'sk-a1'",
+            "`sk-a1`",
+            "“sk-a1”",
+            "\u{feff}sk-a1",
+            "sk-\u{200b}a1",
+            "\u{a0}sk-a1",
+            "Bearer sk-a1",
+            "bearer  sk-a1",
+            "\"Bearer sk-a1\"",
+            "Authorization: Bearer sk-a1",
+            "x-api-key: sk-a1",
+        ] {
+            assert_eq!(bare_key(key), "sk-a1", "{key:?}");
+        }
+        for (key, expected) in [
+            ("", ""),
+            ("  ", ""),
+            ("\"\"", ""),
+            ("Bearer ", ""),
+            ("a b", "a b"),
+        ] {
+            assert_eq!(bare_key(key), expected, "{key:?}");
+        }
     }
 }
