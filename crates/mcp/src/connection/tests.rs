@@ -56,7 +56,7 @@ async fn call(answer: &'static [(&'static str, &'static str)]) -> Result<ToolAns
     let call = ToolCall {
         tool: "t".to_owned(),
         args: json!({}),
-        limit: Duration::from_secs(60),
+        limit: Duration::from_mins(1),
         standstill: None,
         task: None,
     };

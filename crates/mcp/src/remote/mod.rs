@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use rmcp::model::ErrorCode;
+use rmcp::model::{ErrorCode, ProtocolVersion};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -157,7 +157,10 @@ fn handshake_words(error: &ClientInitializeError) -> String {
         ClientInitializeError::NoCompatibleProtocolVersion {
             server_supported, ..
         } => {
-            let said: Vec<&str> = server_supported.iter().map(|it| it.as_str()).collect();
+            let said: Vec<&str> = server_supported
+                .iter()
+                .map(ProtocolVersion::as_str)
+                .collect();
             let said = said.join(", ");
             format!("it speaks only revisions of MCP that Sepal does not speak: {said}")
         }

@@ -41,7 +41,7 @@ pub(super) fn read(text: &str) -> Pasted {
         let is_first = pasted.servers.is_empty() && pasted.problems.is_empty();
         if adds_server(&words) {
             match added(&words, env.clone()) {
-                Ok((name, entry)) => pasted.take(Some(name), Value::Object(entry)),
+                Ok((name, entry)) => pasted.take(Some(&name), &Value::Object(entry)),
                 Err(problem) => pasted.problems.push(problem),
             }
         } else if let Some(json) = json_argument(&words) {
@@ -54,7 +54,7 @@ pub(super) fn read(text: &str) -> Pasted {
             entry.insert("transport".to_owned(), "stdio".into());
             entry.insert("command".to_owned(), words.into());
             entry.insert("env".to_owned(), Value::Object(env.clone()));
-            pasted.take(None, Value::Object(entry));
+            pasted.take(None, &Value::Object(entry));
         } else if !is_first {
             let text = format!("`{line}` is left out: paste one command at a time");
             pasted.problems.push(text);

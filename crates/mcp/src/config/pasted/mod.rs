@@ -80,7 +80,7 @@ fn of_value(value: &Value) -> Pasted {
         ..Pasted::default()
     };
     for (name, entry) in json::entries(value) {
-        pasted.take(name, entry);
+        pasted.take(name.as_deref(), &entry);
     }
     if pasted.servers.is_empty() {
         pasted.kind = PastedKind::Nothing;
@@ -105,10 +105,8 @@ fn of_url(text: &str) -> Pasted {
         kind: PastedKind::Url,
         ..Pasted::default()
     };
-    pasted.take(
-        None,
-        json!({ "transport": transport_of(&url).as_str(), "url": text }),
-    );
+    let entry = json!({ "transport": transport_of(&url).as_str(), "url": text });
+    pasted.take(None, &entry);
     pasted
 }
 
@@ -123,8 +121,8 @@ fn transport_of(url: &Url) -> McpTransport {
 
 impl Pasted {
     /// Takes an entry in, or notes what to change in it.
-    fn take(&mut self, named: Option<String>, entry: Value) {
-        let read = config_of(&entry).and_then(|mut config| {
+    fn take(&mut self, named: Option<&str>, entry: &Value) {
+        let read = config_of(entry).and_then(|mut config| {
             entry::ask_for_inputs(&mut config);
             // `docker run …` becomes an image.
             super::as_image(&config)
@@ -133,7 +131,7 @@ impl Pasted {
         let config = match read {
             Ok(config) => config,
             Err(problem) => {
-                let name = named.as_deref().unwrap_or("the server");
+                let name = named.unwrap_or("the server");
                 self.problems.push(format!("`{name}` {problem}"));
                 return;
             }
@@ -142,7 +140,7 @@ impl Pasted {
         if self.kind == PastedKind::Command && image.is_some() {
             self.kind = PastedKind::Image;
         }
-        let name = match (&named, image) {
+        let name = match (named, image) {
             (Some(name), _) => name_from(name),
             (None, Some(image)) => name_from(name_of_image(image)),
             (None, None) => name_of(&config),

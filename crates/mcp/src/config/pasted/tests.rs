@@ -1,11 +1,13 @@
 //! Tests what people paste, by the programs and pages that it comes from.
 
+use std::borrow::Borrow;
+
 use serde_json::{Value, json};
 
 use super::{PastedKind, name_from, read_pasted};
 
 /// Checks that a text is these servers, by name.
-fn check(text: &str, expected: Value) {
+fn check(text: &str, expected: impl Borrow<Value>) {
     let pasted = read_pasted(text);
     let servers = pasted.servers.iter().map(|server| {
         let mut config = serde_json::to_value(&server.config).unwrap();
@@ -22,7 +24,7 @@ fn check(text: &str, expected: Value) {
         (server.name.clone(), config)
     });
     let servers: Value = Value::Object(servers.collect());
-    assert_eq!(servers, expected, "{text}\n{:?}", pasted.problems);
+    assert_eq!(servers, *expected.borrow(), "{text}\n{:?}", pasted.problems);
 }
 
 fn time() -> Value {

@@ -17,7 +17,7 @@ pub(super) fn tools(result: Value) -> Value {
 
 pub(super) fn resources(result: Value) -> Value {
     list(result, ("resources", "resource"), |said| {
-        let read = results::described(&said)?;
+        let read = results::described(said)?;
         Ok((read, None))
     })
 }
@@ -34,7 +34,7 @@ pub(super) fn prompts(result: Value) -> Value {
 fn list(
     result: Value,
     (member, what): (&str, &str),
-    read: impl Fn(Map<String, Value>) -> Entry,
+    read: impl Fn(&Map<String, Value>) -> Entry,
 ) -> Value {
     let mut members = match result {
         Value::Object(members) => members,
@@ -57,7 +57,7 @@ fn list(
         let named = simple_text(entry.get("name").or_else(|| entry.get("uri")));
         let named = named.map_or_else(|| (at + 1).to_string(), |name| quoted(&name));
         let entry = match entry {
-            Value::Object(said) => read(said),
+            Value::Object(said) => read(&said),
             Value::Null => Err("it is null".to_owned()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 Err("it is no object".to_owned())
@@ -97,7 +97,7 @@ fn named_entry((name, mut entry): (String, Value)) -> Value {
     entry
 }
 
-fn tool(said: Map<String, Value>) -> Entry {
+fn tool(said: &Map<String, Value>) -> Entry {
     let name = simple_text(said.get("name")).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| "it has no name".to_owned())?;
     let mut remark = None;
@@ -109,13 +109,14 @@ fn tool(said: Map<String, Value>) -> Entry {
             remark = Some("it has no input schema, so any arguments are passed on".to_owned());
             any_object()
         }
-        Some(Value::String(text)) => match serde_json::from_str(text) {
-            Ok(Value::Object(schema)) => schema,
-            _ => {
+        Some(Value::String(text)) => {
+            if let Ok(Value::Object(schema)) = serde_json::from_str(text) {
+                schema
+            } else {
                 remark = Some(unreadable_schema());
                 any_object()
             }
-        },
+        }
         Some(_) => {
             remark = Some(unreadable_schema());
             any_object()
@@ -166,7 +167,7 @@ fn hints(said: Option<&Value>) -> Option<Map<String, Value>> {
     Some(hints)
 }
 
-fn template(said: Map<String, Value>) -> Entry {
+fn template(said: &Map<String, Value>) -> Entry {
     let uri = ["uriTemplate", "uri_template", "uri"].iter();
     let uri = uri
         .clone()
@@ -196,7 +197,7 @@ fn template(said: Map<String, Value>) -> Entry {
     Ok((template, None))
 }
 
-fn prompt(said: Map<String, Value>) -> Entry {
+fn prompt(said: &Map<String, Value>) -> Entry {
     let name = simple_text(said.get("name")).filter(|name| !name.is_empty());
     let name = name.ok_or_else(|| "it has no name".to_owned())?;
     let mut remark = None;

@@ -109,17 +109,17 @@ pub(crate) fn message(
         None if is_versioned && is_answer => id.or_else(|| posted.map(|posted| json!(posted)))?,
         None => return None,
     };
-    Some(answer(id, request.as_ref(), message))
+    Some(answer(&id, request.as_ref(), message))
 }
 
 /// Rewrites an answer.
-fn answer(id: Value, request: Option<&Request>, mut message: Map<String, Value>) -> Value {
+fn answer(id: &Value, request: Option<&Request>, mut message: Map<String, Value>) -> Value {
     let said = message.remove("error").filter(|error| !error.is_null());
     let result = message.remove("result");
     let has_result = result.as_ref().is_some_and(|result| !result.is_null());
     match said {
         Some(error) if !has_result || !is_empty(&error) => {
-            json!({ "jsonrpc": "2.0", "id": id, "error": self::error(error) })
+            json!({ "jsonrpc": "2.0", "id": id, "error": self::error(&error) })
         }
         Some(_) | None => {
             let result = result.unwrap_or_default();
@@ -143,7 +143,7 @@ pub(crate) fn mended(method: &str, result: Value) -> Value {
         "prompts/list" => lists::prompts(result),
         "resources/read" => results::resource(result),
         "prompts/get" => results::prompt(result),
-        "completion/complete" => results::completion(result),
+        "completion/complete" => results::completion(&result),
         _ => result,
     }
 }
@@ -154,16 +154,20 @@ pub(crate) fn tool_result(result: Value) -> Value {
 }
 
 /// Rewrites an error: `code` becomes an integer, `message` the server's words.
-fn error(error: Value) -> Value {
+fn error(error: &Value) -> Value {
     let said = error.get("code").cloned().unwrap_or_default();
     let code = match &said {
         Value::String(text) => text.trim().parse().ok(),
         Value::Number(number) => number.as_i64().and_then(|code| i32::try_from(code).ok()),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
-    let words = words(&error).unwrap_or_else(|| match &said {
+    let words = words(error).unwrap_or_else(|| match &said {
         Value::Null => "it gave no reason".to_owned(),
-        code => format!("it gave no reason but the code {}", text(code)),
+        code @ (Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_)) => format!("it gave no reason but the code {}", text(code)),
     });
     let mut mended = json!({
         "code": code.map_or(INTERNAL_ERROR, i64::from),

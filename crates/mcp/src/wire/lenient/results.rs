@@ -150,8 +150,8 @@ pub(super) fn prompt(result: Value) -> Value {
 }
 
 /// Rewrites the values of a completion.
-pub(super) fn completion(result: Value) -> Value {
-    let of = result.get("completion").unwrap_or(&result);
+pub(super) fn completion(result: &Value) -> Value {
+    let of = result.get("completion").unwrap_or(result);
     let values = of.get("values").unwrap_or(of);
     let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
     let values: Vec<String> = values
@@ -530,6 +530,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one row for each form")]
     fn each_piece_of_a_result_is_read_or_named() {
         let left_out =
             |reason: &str| text(&format!("[part 2 of the answer is left out: {reason}]"));
@@ -809,7 +810,7 @@ mod tests {
             json!({"values": ["a", 5]}),
             json!(["a", 5]),
         ] {
-            let read = completion(result.clone());
+            let read = completion(&result);
             serde_json::from_value::<CompleteResult>(read.clone()).unwrap();
             assert_eq!(read["completion"]["values"], json!(["a", "5"]), "{result}");
         }
