@@ -62,7 +62,7 @@ fn join_top(root: &mut Map<String, Value>) {
         }
         let required: Vec<&Value> = parts
             .iter()
-            .flat_map(|part| part.get("required").and_then(Value::as_array))
+            .filter_map(|part| part.get("required").and_then(Value::as_array))
             .flatten()
             .collect();
         let is_in = |name: &Value, part: &Map<String, Value>| {

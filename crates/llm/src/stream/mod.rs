@@ -299,9 +299,13 @@ mod tests {
         let all: Vec<_> = events(payloads, plain).collect().await;
         let texts: Vec<String> = all
             .into_iter()
-            .filter_map(|event| match event.unwrap() {
-                ModelEvent::Text(text) => Some(text),
-                _ => None,
+            .filter_map(|event| {
+                let event = event.unwrap();
+                if let ModelEvent::Text(text) = event {
+                    Some(text)
+                } else {
+                    None
+                }
             })
             .collect();
         assert_eq!(texts, expected);

@@ -76,7 +76,7 @@ impl Tagged {
                 let begun = text.trim_start();
                 let found = TAGS.iter().find(|(tag, _)| begun.starts_with(tag));
                 if let Some((tag, end)) = found {
-                    self.state = State::Thinking(*end, false);
+                    self.state = State::Thinking(end, false);
                     return Some(begun.get(tag.len()..).unwrap_or_default().to_owned());
                 }
                 if begun.is_empty() || TAGS.iter().any(|(tag, _)| tag.starts_with(begun)) {
