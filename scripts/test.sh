@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Tests of Rust, of the page and of both together. Sourced by `run`.
 
-# What could not be tried here, and why.
+# The tests that were skipped here, each with its reason.
 skipped=()
 
 # What a gateway of an ordinary user can seal: the tests above run as root. The user needs no name,
@@ -83,14 +83,14 @@ test_everything() {
     step 'Tests in the browser' browser_tests
 }
 
-# What the page is checked for without a gateway, and its files within their budget.
+# Checks the page without a gateway, and builds it within its byte budget.
 check_page() {
     lint_page
     step 'Unit tests of the page' npm --prefix web run test
     step 'Build the page, within its budget' build_page
 }
 
-# Whether the public registries answer, from which the packages of `packages::real` come.
+# Succeeds if the public registries answer, which have the packages of the tests `packages::real`.
 registries_answer() {
     # shellcheck disable=SC2016 # It is Node's.
     node -e 'Promise.all(process.argv.slice(1).map((url) =>
