@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Tests of Rust, of the page and of both together. Sourced by `run`.
 
-# What could not be tried here, and why.
+# The tests that were skipped here, each with its reason.
 skipped=()
 
 # What a gateway of an ordinary user can seal: the tests above run as root. The user needs no name,
@@ -73,8 +73,8 @@ test_everything() {
     finish_beside
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
     # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
-    # More threads than processors, because most tests wait for a sandbox or a server half of their time.
-    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) * 2 + 1)) \
+    # One more than there are processors, because many wait for a sandbox or a server meanwhile.
+    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) + 1)) \
         tests/servers/servers run cargo test --locked --workspace -- "$@"
     step 'Conformance of the MCP client' tests/conformance/run client "$target/debug/examples/conformance-client"
     step 'Conformance of the MCP server' tests/conformance/run server "$target/debug/sepal"
@@ -83,14 +83,14 @@ test_everything() {
     step 'Tests in the browser' browser_tests
 }
 
-# What the page is checked for without a gateway, and its files within their budget.
+# Checks the page without a gateway, and builds it within its byte budget.
 check_page() {
     lint_page
     step 'Unit tests of the page' npm --prefix web run test
     step 'Build the page, within its budget' build_page
 }
 
-# Whether the public registries answer, from which the packages of `packages::real` come.
+# Succeeds if the public registries answer, which have the packages of the tests `packages::real`.
 registries_answer() {
     # shellcheck disable=SC2016 # It is Node's.
     node -e 'Promise.all(process.argv.slice(1).map((url) =>

@@ -124,6 +124,14 @@ describe('a notification', () => {
     expect(shown).toHaveLength(1)
   })
 
+  it('is not shown where no tab can know whether another one is in view', async () => {
+    await start([])
+    vi.spyOn(navigator.locks, 'query').mockRejectedValue(new Error('no locks here'))
+    useWaiting().take(row('s', 0))
+    await begins(waits('s', [queueCall('a')]))
+    expect(shown).toEqual([])
+  })
+
   it('is shown by the first tab in line alone', async () => {
     first = null
     vi.spyOn(rest, 'approvals').mockResolvedValueOnce({ items: [], nextCursor: null })

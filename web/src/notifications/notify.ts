@@ -26,10 +26,11 @@ export function startNotifying(router: Router): () => void {
   }
 
   async function readAll(): Promise<void> {
+    const wasSeen = isAnySeen()
     let cursor: string | null = null
     do {
       const page: { items: WaitingItem[]; nextCursor?: string | null } = await rest.approvals(cursor)
-      for (const item of page.items) await look(item, isAnySeen())
+      for (const item of page.items) await look(item, wasSeen)
       cursor = page.nextCursor ?? null
     } while (cursor !== null)
     isRead = true
@@ -163,8 +164,13 @@ function sayWhenSeen(): () => void {
   }
 }
 
+/** Never fails, because the answer may be needed later than it is asked for; a tab that cannot know it tells nothing. */
 async function isAnySeen(): Promise<boolean> {
   if (document.visibilityState === 'visible') return true
-  const { held } = await navigator.locks.query()
-  return (held ?? []).some(({ name }) => name === IS_SEEN)
+  try {
+    const { held } = await navigator.locks.query()
+    return (held ?? []).some(({ name }) => name === IS_SEEN)
+  } catch {
+    return true
+  }
 }

@@ -164,8 +164,8 @@ export interface Conflict {
 type Values = Record<string, string | null> | null | undefined
 
 /**
- * What has to be looked at before the change is sent: what both changed, and not to the same, and where the values
- * go. What a mask hides looks the same before and after.
+ * Lists the fields that a person has to check before the change is sent: fields that both sides changed to different
+ * values, and fields that decide where the values go. A masked value looks the same before and after.
  */
 export function conflictsOf(base: ServerConfig, patch: ServerPatch, now: ServerConfig): Conflict[] {
   const theirs = patchOf(base, now)
