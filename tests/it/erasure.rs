@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::rest::Client;
-use crate::support::{Person, TestApp, TestSocket, sepal, until};
+use crate::support::{DEADLINE, Person, TestApp, TestSocket, sepal, until};
 
 /// In a message, an answer, a title, a command, its output, a file and an attachment; no other text has
 /// it, and it is a word of the search.
@@ -33,9 +33,17 @@ fn holding(folder: &Path) -> Vec<String> {
     found
 }
 
+/// Counts the sessions that are found as soon as the index has all of the person's sessions.
 async fn hits(client: &Client, word: &str) -> usize {
-    let page = client.get(&format!("/api/search?q={word}")).await.ok(200);
-    page["items"].as_array().unwrap().len()
+    let looking = async {
+        loop {
+            let page = client.get(&format!("/api/search?q={word}")).await.ok(200);
+            if page["isIndexing"] == false {
+                return page["items"].as_array().unwrap().len();
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, looking).await.unwrap()
 }
 
 /// A session with that word everywhere.

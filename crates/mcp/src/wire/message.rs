@@ -49,6 +49,11 @@ pub(crate) fn read(
         Ok(value) => value,
         Err(error) => return broken(line, &error, (pending, posted)),
     };
+    if is_request(&value)
+        && let Ok(request) = serde_json::from_slice(line)
+    {
+        return Some(request);
+    }
     let message = lenient::message(value, pending, posted)?;
     let id = message.get("id").cloned();
     let is_answer = message.get("method").is_none();
@@ -78,10 +83,20 @@ pub(crate) fn rewritten(text: String, pending: &Pending, posted: Option<&Request
             return told.unwrap_or(text);
         }
     };
+    if is_request(&value) {
+        return text;
+    }
     match lenient::message(value, pending, posted) {
         Some(message) => kept_whole(message).to_string(),
         None => text,
     }
+}
+
+/// Returns true for a request or notification in the form of the specification. It is read from its text, because
+/// a [`Value`] forgets the order of members, in which a person is shown the fields of a form.
+fn is_request(message: &Value) -> bool {
+    let versioned = message.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    versioned && message.get("method").is_some_and(Value::is_string)
 }
 
 /// Returns the error that replaces an answer that is no JSON; `None` for a line that is no answer, because
