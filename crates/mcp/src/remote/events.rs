@@ -22,23 +22,24 @@ pub(super) fn events(
     let body: BoxStream<'static, reqwest::Result<Bytes>> =
         body.map_ok(move |piece| limiter.pass(&piece)).boxed();
     SseStream::from_bytes_stream(body)
-        .map_ok(move |event| match event.event.as_deref() {
-            Some(CUT) => event,
-            Some(_) | None => Sse {
-                data: event
-                    .data
-                    .map(|data| message::rewritten(data, &pending, posted.as_ref())),
-                ..event
-            },
+        .map_ok(move |mut event| {
+            if let Some(data) = event.data.take_if(|data| !is_cut(data)) {
+                event.data = Some(message::rewritten(data, &pending, posted.as_ref()));
+            }
+            event
         })
         .boxed()
 }
 
-/// The name that an event gets which was cut off. Its message is not read: the error that follows it is.
+/// The last line of an event that was cut off. Such an event is not rewritten into an error: one follows it.
 const CUT: &str = "sepal/cut";
 
+fn is_cut(data: &str) -> bool {
+    data.rsplit('\n').next() == Some(CUT)
+}
+
 /// Passes events through as they arrive. An event that is too long is cut off at the limit, so that it cannot
-/// be parsed, and named [`CUT`]; an event with an error follows in its place.
+/// be parsed, and ends with [`CUT`]; an event with an error follows in its place.
 #[derive(Default)]
 struct Limiter {
     /// The bytes of the event's complete lines.
@@ -101,7 +102,7 @@ impl Limiter {
         let is_inside = byte & 0xC0 == 0x80;
         if self.state == State::Fits && self.bytes + self.line > MAX_MESSAGE_BYTES && !is_inside {
             self.state = State::TooLong;
-            passed.extend_from_slice(format!("\nevent: {CUT}\n\n").as_bytes());
+            passed.extend_from_slice(format!("\ndata: {CUT}\n\n").as_bytes());
         }
         match self.state {
             State::Fits => passed.push(byte),
@@ -146,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
     use rmcp_sse_stream::{Sse, SseStream};
 
-    use super::{CUT, Limiter, MAX_MESSAGE_BYTES};
+    use super::{Limiter, MAX_MESSAGE_BYTES, is_cut};
 
     /// Parses a body that arrives in pieces of `size` bytes.
     async fn events(body: &str, size: usize) -> Vec<Sse> {
@@ -187,8 +188,7 @@ mod tests {
                     panic!("{} events", data.len());
                 };
                 assert!(serde_json::from_str::<serde_json::Value>(cut).is_err());
-                let names: Vec<_> = events.iter().map(|it| it.event.as_deref()).collect();
-                assert_eq!(names, [Some(CUT), None, None]);
+                assert_eq!([*cut, *told, *next].map(is_cut), [true, false, false]);
                 let told: serde_json::Value = serde_json::from_str(told).unwrap();
                 assert_eq!(told["id"], 7);
                 let counted = told["error"]["data"]["bytes"].as_u64().unwrap();
