@@ -6,7 +6,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use rmcp::model::RequestId;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
-use rmcp_sse_stream::{Sse, SseStream};
+use rmcp_sse_stream::SseStream;
 
 use crate::wire::message;
 use crate::wire::oversized::{Envelope, MAX_MESSAGE_BYTES, answer};

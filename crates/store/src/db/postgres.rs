@@ -3,18 +3,24 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::error::DatabaseError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Arguments as _, Connection as _, PgConnection, Postgres};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::super::Error;
 use super::{Arg, Row, Sql, Statement, address, schema};
 
 /// The limit for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The limit for the wait until one of the pool's connections is free. A burst of sessions on a busy machine
+/// queues for longer than a connection may take to open.
+const TURN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The limit for the answer to a statement or transaction.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,6 +46,10 @@ const TRIES: u32 = 8;
 pub(crate) struct PostgresDb {
     options: Arc<PgConnectOptions>,
     pool: PgPool,
+    /// One permit for each connection, so that waiting for a free one does not count as connecting.
+    turns: Arc<Semaphore>,
+    /// Counts the times that the server gave no connection.
+    refusals: Arc<AtomicU64>,
 }
 
 impl PostgresDb {
@@ -69,6 +79,8 @@ impl PostgresDb {
         Ok(Self {
             options: Arc::new(options),
             pool,
+            turns: Arc::new(Semaphore::new(CONNECTIONS as usize)),
+            refusals: Arc::default(),
         })
     }
 
@@ -89,12 +101,28 @@ impl PostgresDb {
         enter(&options.application_name(name).options(alive)).await
     }
 
-    /// Takes a connection from the pool.
+    /// Takes a connection from the pool, in the order of the calls. Fails at once if the server gave somebody
+    /// else no connection meanwhile.
     pub(crate) async fn lease(&self) -> Result<Lease, Error> {
-        Ok(Lease {
-            connection: self.pool.acquire().await?,
-            is_settled: false,
-        })
+        let refusals = self.refusals.load(Ordering::Relaxed);
+        let turn = tokio::time::timeout(TURN_TIMEOUT, Arc::clone(&self.turns).acquire_owned());
+        let Ok(Ok(turn)) = turn.await else {
+            return Err(sqlx::Error::PoolTimedOut.into());
+        };
+        if self.refusals.load(Ordering::Relaxed) != refusals {
+            return Err(sqlx::Error::PoolTimedOut.into());
+        }
+        match self.pool.acquire().await {
+            Ok(connection) => Ok(Lease {
+                connection,
+                is_settled: false,
+                _turn: turn,
+            }),
+            Err(error) => {
+                self.refusals.fetch_add(1, Ordering::Relaxed);
+                Err(error.into())
+            }
+        }
     }
 
     pub(super) async fn fetch_all<T: Row>(
@@ -197,6 +225,8 @@ impl PostgresDb {
 pub(crate) struct Lease {
     connection: PoolConnection<Postgres>,
     is_settled: bool,
+    /// Freed after the connection, because fields are dropped in their order.
+    _turn: OwnedSemaphorePermit,
 }
 
 impl Lease {

@@ -18,8 +18,9 @@ use crate::db::{Db, SqliteDb};
 use sepal_core::domain::SessionKey;
 use sepal_telemetry::instruments;
 
-/// The limit for an answer. An append that exceeds it is `Unknown`.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The limit for an answer. An append that exceeds it is `Unknown`. It is longer than the time that the file may
+/// be busy: a database that is only slow must not be told as one that is away.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The capacity of the writer's queue. When it is full, callers wait.
 const QUEUE: usize = 1_024;
