@@ -124,6 +124,8 @@ pub enum ModelEvent {
         index: usize,
         /// The provider's id of the call; empty if it gave none.
         provider_id: String,
+    /// All text so far was reasoning: the model closed its thoughts without having opened them.
+    TextWasReasoning,
         /// The tool's name, as in the request.
         name: String,
     },
@@ -157,6 +159,7 @@ impl ModelEvent {
             | Self::Native(_)
             | Self::Compacted(_)
             | Self::LeftOut(_)
+            | Self::TextWasReasoning
             | Self::StopDetail(_)
             | Self::Finished(_) => false,
         }
