@@ -8,8 +8,14 @@ const isOldest = name === 'sdk-1.0'
 const load = async () => {
   if (name.startsWith('client-')) return import(name)
   const { Client } = await import(`${name}/client/index.js`)
-  // The first versions know the two addresses of HTTP with SSE alone.
+  // The first versions know the two addresses of HTTP with SSE alone, and want a browser's EventSource.
   if (isOldest) {
+    const { EventSource } = await import('eventsource')
+    globalThis.EventSource = class extends EventSource {
+      constructor(address) {
+        super(address, { fetch: (url, init) => fetch(url, { ...init, headers: { ...init?.headers, ...headers } }) })
+      }
+    }
     const { SSEClientTransport } = await import(`${name}/client/sse.js`)
     return { Client, StreamableHTTPClientTransport: SSEClientTransport }
   }
@@ -17,12 +23,9 @@ const load = async () => {
   return { Client, StreamableHTTPClientTransport }
 }
 
-const { Client, StreamableHTTPClientTransport } = await load()
 const headers = { authorization: `Bearer ${key}` }
-const transport = new StreamableHTTPClientTransport(new URL(isOldest ? url.replace(/mcp$/, 'sse') : url), {
-  requestInit: { headers },
-  eventSourceInit: { fetch: (address, init) => fetch(address, { ...init, headers: { ...init?.headers, ...headers } }) },
-})
+const { Client, StreamableHTTPClientTransport } = await load()
+const transport = new StreamableHTTPClientTransport(new URL(isOldest ? url.replace(/mcp$/, 'sse') : url), { requestInit: { headers } })
 let revision
 const send = transport.send.bind(transport)
 transport.send = (message, ...more) => {

@@ -31,7 +31,8 @@ const JAVASCRIPT = {
 
 /** The versions of `mcp`. The first ones need a pydantic of their time. */
 const PYTHON = {
-  '1.8.0': ['2025-03-26', 'pydantic==2.10.6'],
+  '1.8.0': ['2024-11-05', 'pydantic==2.10.6'],
+  '1.9.0': ['2025-03-26', 'pydantic==2.10.6'],
   '1.9.4': ['2025-03-26', 'pydantic==2.10.6'],
   '1.10.0': ['2025-06-18', 'pydantic==2.10.6'],
   '1.23.0': ['2025-06-18'],

@@ -195,7 +195,13 @@ pub(super) async fn serve(State(door): State<Arc<McpDoor>>, request: Request) ->
     let is_json = is_json(&parts.headers);
     if parts.method != Method::POST || !is_json || !(accepted.json || accepted.events) {
         let service = door.service_of(&parts.headers).await;
-        return answered(service, Request::from_parts(parts, body)).await;
+        let ends = parts.method == Method::DELETE;
+        let mut response = answered(service, Request::from_parts(parts, body)).await;
+        if ends && response.status() == StatusCode::ACCEPTED {
+            // The connection has ended; some clients complain of a 202.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+        return response;
     }
     let Ok(body) = to_bytes(body, door.body_limit).await else {
         let text = format!(
