@@ -98,6 +98,12 @@ registries_answer() {
         .catch(() => process.exit(1))' https://registry.npmjs.org/npm/latest https://pypi.org/pypi/pip/json
 }
 
+# Old and new clients ask the agent. Python's environments are made once.
+sdk_rounds() {
+    npm_install tests/conformance/sdks
+    node tests/conformance/sdks/rounds.mjs "$target/debug/sepal" "$target/mcp-sdks"
+}
+
 # A real llama.cpp, whose tiny model has random weights. Where there is none it is built once, which takes ten
 # minutes; where it cannot be built it is skipped, and counted so.
 real_model_test() {
@@ -136,8 +142,10 @@ run_tests() {
         export PROPTEST_CASES=${PROPTEST_CASES:-100000} SEPAL_TEST_ROUNDS=${SEPAL_TEST_ROUNDS:-50}
         if registries_answer; then
             test_everything
+            step 'The official MCP SDKs at each revision' sdk_rounds
         else
             skipped+=('packages of the public registries: registry.npmjs.org or pypi.org does not answer')
+            skipped+=('the official MCP SDKs at each revision: they come from there')
             test_everything --skip packages::real::
         fi
         # No merge waits for the pages of our own code, and coverage compiles everything once more.

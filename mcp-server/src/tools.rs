@@ -107,7 +107,8 @@ pub(crate) fn definitions() -> Result<Vec<Tool>, String> {
         Tool::new(
             "read_file",
             "Read a text file of the workspace, by lines. A long file comes in parts: the answer \
-             says with which offset to go on. For a binary file only its type and size are told.",
+             says with which offset to go on. Latin-1 and UTF-16 are read too, and the answer says \
+             so. For a binary file only its type and size are told.",
             input::<ReadFile>()?,
         )
         .with_title("Read a file")

@@ -79,6 +79,8 @@ word_lists! {
     RuleReach = "exact" | "arguments" | "tool";
     /// A step of the test of an MCP server.
     TestPhaseName = "start" | "handshake" | "tools";
+    /// The kind of a text that somebody pasted.
+    PastedWire = "nothing" | "json" | "command" | "image" | "url";
     /// The registry from which a package comes.
     PackageRegistryName = "npm" | "pypi" | "bundle";
     /// The progress of the installation of a package.

@@ -4,58 +4,17 @@
 // by now is an error too.
 
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { createServer as createListener } from 'node:net'
-import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { listening, withGateway } from './gateway.mjs'
 
 const REVISIONS = ['2025-11-25', '2026-07-28']
-const START_MS = 60_000
 const here = dirname(fileURLToPath(import.meta.url))
-const sepal = resolve(process.argv[2])
-const folder = mkdtempSync(join(tmpdir(), 'sepal-conformance-'))
-const data = ['--data-dir', join(folder, 'data')]
 // The model is never asked: no scenario that fits calls the tool.
-const env = { PATH: process.env.PATH, SPL_SANDBOX: 'none', SPL_LLM_PROVIDER: 'openai', SPL_LLM_API_KEY: 'dummy-api-key' }
-
-const admin = (...words) => execFileSync(sepal, [...data, 'admin', ...words], { env, encoding: 'utf8' })
-
-async function listening(server) {
-  await new Promise((done) => server.listen(0, '127.0.0.1', done))
-  return server.address().port
-}
-
-async function freePort() {
-  const taken = createListener()
-  const port = await listening(taken)
-  await new Promise((done) => taken.close(done))
-  return port
-}
-
-/** The gateway, once it says where MCP clients find it. */
-async function start(port) {
-  const gateway = spawn(sepal, ['--port', String(port), ...data, 'agent', '--daemon'], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const said = []
-  const ready = new Promise((done, fail) => {
-    for (const stream of [gateway.stdout, gateway.stderr]) {
-      createInterface({ input: stream }).on('line', (line) => {
-        said.push(line)
-        if (line.includes('MCP clients:')) done()
-      })
-    }
-    gateway.on('exit', (code) => fail(new Error(`the gateway ended with ${code}\n${said.join('\n')}`)))
-    setTimeout(() => fail(new Error(`the gateway does not start\n${said.join('\n')}`)), START_MS).unref()
-  })
-  await ready.catch((error) => {
-    gateway.kill()
-    throw error
-  })
-  return gateway
-}
+const settings = { SPL_LLM_PROVIDER: 'openai', SPL_LLM_API_KEY: 'dummy-api-key' }
 
 /** Says the key, and passes everything on as it is. */
 function saying(key, port) {
@@ -84,11 +43,7 @@ function found(results, scenario) {
   return checks.filter(({ errorMessage }) => !errorMessage?.startsWith('Not testable'))
 }
 
-const port = await freePort()
-const gateway = await start(port)
-try {
-  admin('user', 'add', 'ana', '--role', 'member')
-  const [key] = /spl_\S+/.exec(admin('key', 'add', '--user', 'ana', 'suite'))
+await withGateway(resolve(process.argv[2]), settings, async ({ port, key, folder }) => {
   const proxy = saying(key, port)
   const url = `http://127.0.0.1:${await listening(proxy)}/mcp`
   for (const revision of REVISIONS) {
@@ -103,8 +58,4 @@ try {
   }
   proxy.close()
   proxy.closeAllConnections()
-} finally {
-  gateway.removeAllListeners('exit')
-  gateway.kill()
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-}
+})

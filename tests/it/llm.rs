@@ -559,7 +559,10 @@ async fn models_are_listed_in_both_forms() {
         stub.lists(list);
         let listed = provider.models().await.unwrap();
         assert_eq!(
-            (listed[0].id.as_str(), listed[0].context_window),
+            (
+                listed.models[0].id.as_str(),
+                listed.models[0].context_window
+            ),
             ("m", Some(4096))
         );
     }

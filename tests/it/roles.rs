@@ -201,6 +201,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
             json!({ "level": if scope == "tenant" { "tenant" } else { "own" }, "period": "day", "limitUsd": 5 })
         }
         "add_mcp_server" | "test_new_mcp_server" => server,
+        "read_pasted_servers" => json!({ "text": "npx -y some-server" }),
         "preview_mcp_package" => json!({ "config": { "command": "true" } }),
         "fill_mcp_registry_entry" => {
             json!({ "name": "a/b", "version": "1", "way": "x", "values": {} })

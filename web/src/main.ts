@@ -3,6 +3,7 @@ import './styles/main.css'
 import { createPinia } from 'pinia'
 import { createApp } from 'vue'
 import App from './App.vue'
+import { keepComposingKeys } from './browser/composing'
 import { guardDrops } from './browser/fileDrop'
 import { nextTask } from './browser/scheduling'
 import { i18n } from './locales'
@@ -15,6 +16,7 @@ import { watchForNewVersion } from './stores/version'
 async function start(): Promise<void> {
   applyAppearance()
   guardDrops()
+  keepComposingKeys()
   await nextTask()
   const pinia = createPinia()
   watchForNewVersion(router, () => usePerson(pinia).identify())

@@ -21,6 +21,7 @@ pub mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gemini;
+mod listing;
 pub mod openai;
 mod provider;
 mod request;
@@ -39,12 +40,14 @@ pub use catalogue::{Overrides, Vendor, Windows};
 pub use compaction::{CompactedBy, CompactedInput, Compacting, CompactionSetting, Compactor};
 pub use contents::{Content, Contents, Encoded};
 pub use error::{Error, KeyFault, Refusal};
+pub use listing::ModelListing;
 pub use provider::{
     Entries, Finish, ListedModel, ModelEvent, ModelStream, PLACEHOLDER_KEY, Provider, Request,
     Settings, connect, least_threshold,
 };
 pub use request::cache::RequestCache;
 pub use tool_search::Deferral;
+pub use transport::endpoint::{bare_key, base_address};
 pub use transport::retry::{Failed, Progress, RetryConfig, SoFar, ask};
 
 pub use sepal_config::ProviderKind;

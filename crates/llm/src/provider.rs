@@ -14,7 +14,8 @@ use sepal_core::domain::{CountedEntry, Effort, Entry, Native, TokenUsage, Tool};
 use crate::catalogue::Ability;
 use crate::compaction::{CompactedInput, Compacting, CompactionSetting, Compactor};
 use crate::{
-    Api, CacheTtl, Contents, Deferral, Error, anthropic, compaction, gemini, openai, scripted,
+    Api, CacheTtl, Contents, Deferral, Error, ModelListing, anthropic, compaction, gemini, openai,
+    scripted,
 };
 
 /// The key of the example files (S0.25). The server starts with it, but every request fails.
@@ -36,7 +37,12 @@ pub trait Provider: Send + Sync {
     async fn stream(&self, request: Request) -> Result<ModelStream, Error>;
 
     /// Lists the provider's models.
-    async fn models(&self) -> Result<Vec<ListedModel>, Error>;
+    async fn models(&self) -> Result<ModelListing, Error>;
+
+    /// The base URL at which the provider answered, if it is another than the configured one.
+    fn found_address(&self) -> Option<String> {
+        None
+    }
 
     /// The vendor's compaction for a model; `None` if it is not configured, not supported, or the model
     /// refused it.
@@ -118,6 +124,8 @@ pub enum ModelEvent {
     Text(String),
     /// More of the model's visible reasoning.
     Reasoning(String),
+    /// All text so far was reasoning: the model closed its thoughts without having opened them.
+    TextWasReasoning,
     /// A tool call starts. Calls are numbered from 0 in the order in which they start.
     CallStarted {
         /// The index of the call in this answer.
@@ -151,6 +159,7 @@ impl ModelEvent {
         match self {
             Self::Text(_)
             | Self::Reasoning(_)
+            | Self::TextWasReasoning
             | Self::CallStarted { .. }
             | Self::CallArguments { .. } => true,
             Self::Usage(_)

@@ -7,8 +7,10 @@ use serde_json::{Map, Value};
 /// The replacement for a secret value.
 pub const MASK: &str = "••••";
 
-/// The shortest value that is masked: shorter ones would mask ordinary words.
+/// The shortest value that is masked, in bytes: shorter ones would mask ordinary words.
 const SHORTEST_SECRET: usize = 6;
+/// The fewest letters of a value that is masked: in Chinese, two letters are a word and six bytes.
+const FEWEST_LETTERS: usize = 3;
 /// The shortest line of a multi-line secret (a private key, for example) that is masked by itself.
 const SHORTEST_LINE: usize = 16;
 
@@ -117,7 +119,8 @@ fn forms(secret: &str) -> Vec<String> {
     let mut plain = vec![secret];
     let lines = secret.lines().map(str::trim);
     plain.extend(lines.filter(|line| line.len() >= SHORTEST_LINE));
-    let is_long = |form: &&str| form.len() >= SHORTEST_SECRET;
+    let is_long =
+        |form: &&str| form.len() >= SHORTEST_SECRET && form.chars().count() >= FEWEST_LETTERS;
     let plain = plain.into_iter().filter(is_long);
     plain.flat_map(written).collect()
 }
@@ -174,6 +177,8 @@ mod tests {
                 "lapping",
                 "aaaaaa",
                 "short",
+                "钥匙",
+                "一把钥匙",
             ];
             assert_eq!(cleaner(secrets).clean(text), expected);
         };
@@ -181,6 +186,8 @@ mod tests {
         check("an overlapping pair", "an •••• pair");
         check("aaaaaaaaaa", "••••");
         check("short words stay", "short words stay");
+        check("钥匙在这里", "钥匙在这里");
+        check("这是一把钥匙", "这是••••");
         check("aoverlap lapping", "a•••• ••••");
     }
 

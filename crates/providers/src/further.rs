@@ -162,9 +162,11 @@ fn destination(settings: &ProviderSettings) -> (ProviderKind, Option<String>) {
     (*kind, base_url.as_deref().map(address))
 }
 
+/// Returns the address in the form in which destinations are compared: `/v1` at its end may be left out.
 fn address(url: &str) -> String {
     let parsed = Url::parse(url).map_or_else(|_| url.to_owned(), String::from);
-    parsed.trim_end_matches('/').to_owned()
+    let base = parsed.trim_end_matches('/');
+    base.strip_suffix("/v1").unwrap_or(base).to_owned()
 }
 
 /// Returns true if a stored key would be sent to the same place as before.
@@ -178,7 +180,7 @@ pub(super) fn goes_where_it_went(
 
 /// Checks that a key can be sent; a blank one counts as none.
 pub(super) fn checked_key(key: &SecretString) -> Result<Option<SecretString>, Refusal> {
-    let bare = key.expose_secret().trim();
+    let bare = llm::bare_key(key.expose_secret());
     if bare.is_empty() {
         return Ok(None);
     }

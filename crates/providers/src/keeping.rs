@@ -100,6 +100,31 @@ impl Providers {
         Ok((offer, is_new))
     }
 
+    /// Stores the base URL at which a provider answered in place of the configured one. Its keys go where they
+    /// went: only the path differs.
+    pub async fn readdress(&self, offer: &Arc<Offer>, found: String) -> Result<(), Error> {
+        let Source::Added(scope) = &offer.source else {
+            return Ok(());
+        };
+        let _order = self.0.changing.lock().await;
+        let stored = self.stored(scope, offer.id());
+        if stored.is_none_or(|stored| !Arc::ptr_eq(&stored, offer)) {
+            // It was changed or removed while it was tested.
+            return Ok(());
+        }
+        let mut settings = offer.settings.clone();
+        settings.reach.base_url = Some(found);
+        let offer = Arc::new(self.connect(settings, scope));
+        let row = self.row_of(scope, &offer)?;
+        self.0.records.providers().put(&row).await?;
+        let key = (scope.clone(), offer.id().to_owned());
+        tracing::info!(llm.provider = offer.id(), %scope, "The address of provider `{}` was completed", offer.id());
+        let kept = AddedProvider { offer, row };
+        self.change(|added| added.insert(key, kept));
+        self.publish();
+        Ok(())
+    }
+
     /// Removes a provider that was added. Sessions that name it can choose another one.
     pub async fn remove(&self, scope: &Scope, id: &str) -> Result<(), Error> {
         let _order = self.0.changing.lock().await;
@@ -138,7 +163,8 @@ impl Providers {
     /// Builds a provider from a draft, without storing it.
     pub async fn draw(&self, scope: &Scope, id: &str, draft: Draft) -> Result<Offer, Error> {
         check_name(id)?;
-        let base_url = match draft.base_url.as_deref().map(str::trim) {
+        let base_url = draft.base_url.as_deref().map(llm::base_address);
+        let base_url = match base_url.as_deref() {
             None | Some("") => None,
             Some(address) => Some(self.address(scope, address).await?),
         };

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use super::Offer;
 use sepal_context::{self as context, AssembledRequest, Context, RequestOptions};
 use sepal_core::domain::Code;
-use sepal_llm::{self as llm, RetryConfig};
+use sepal_llm::{self as llm, ModelListing, RetryConfig};
 
 /// The time limit of the model list.
 const LIST_PATIENCE: Duration = Duration::from_secs(10);
@@ -18,12 +18,16 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(30);
 const ANSWER_TOKENS: u32 = 16;
 
 /// The result of a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trial {
     /// The duration of the request, or of the list if no request was possible.
     pub latency: Duration,
     /// The models that it lists.
     pub models: Vec<String>,
+    /// The entries of its list that could not be read.
+    pub left_out: Vec<String>,
+    /// The base URL at which it answered, if that is another than the configured one.
+    pub found_address: Option<String>,
     /// The model that was asked.
     pub model: Option<String>,
     /// The reason it does not work, in the provider's own words if it gave any.
@@ -37,17 +41,18 @@ impl Offer {
         let began = Instant::now();
         if let Some(problem) = &self.problem {
             return Trial {
-                latency: began.elapsed(),
-                models: Vec::new(),
-                model: None,
                 problem: Some((problem.code, problem.message.clone())),
+                ..Trial::default()
             };
         }
         let listed = self.list().await;
-        let (models, unlisted) = match listed {
-            Ok(models) => (models, None),
-            Err(problem) => (Vec::new(), Some(problem)),
+        let (listed, unlisted) = match listed {
+            Ok(listed) => (listed, None),
+            Err(problem) => (ModelListing::default(), Some(problem)),
         };
+        let models = listed.models.into_iter().map(|model| model.id);
+        let models: Vec<String> = models.collect();
+        let left_out = listed.left_out;
         let model = model.or(self.default_model()).map(ToOwned::to_owned);
         let Some(model) = model.or_else(|| models.first().cloned()) else {
             let none = || {
@@ -59,6 +64,8 @@ impl Offer {
             return Trial {
                 latency: began.elapsed(),
                 models,
+                left_out,
+                found_address: self.provider.found_address(),
                 model: None,
                 problem: Some(unlisted.unwrap_or_else(none)),
             };
@@ -68,14 +75,16 @@ impl Offer {
         Trial {
             latency: began.elapsed(),
             models,
+            left_out,
+            found_address: self.provider.found_address(),
             model: Some(model),
             problem,
         }
     }
 
-    async fn list(&self) -> Result<Vec<String>, (Code, String)> {
+    async fn list(&self) -> Result<ModelListing, (Code, String)> {
         match timeout(LIST_PATIENCE, self.provider.models()).await {
-            Ok(Ok(models)) => Ok(models.into_iter().map(|model| model.id).collect()),
+            Ok(Ok(listed)) => Ok(listed),
             Ok(Err(error)) => Err(told(&error)),
             Err(_) => Err(too_slow(LIST_PATIENCE)),
         }

@@ -3,6 +3,7 @@
 //! cannot lead out of it.
 
 pub(crate) mod checkpoints;
+mod encoding;
 mod facts;
 #[cfg(test)]
 mod fuzz;

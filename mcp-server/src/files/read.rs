@@ -10,6 +10,7 @@ use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
 use rustix::{fs::OFlags, io::Errno};
 
 use super::Workspace;
+use super::encoding::{Decoded, Utf16, Utf16Reader, decoded};
 use crate::{failure::Failure, tools::ReadFile};
 
 /// The most text that one call returns.
@@ -48,13 +49,18 @@ pub(crate) fn read(workspace: &Workspace, arguments: &ReadFile) -> Result<Vec<St
     if start.is_empty() {
         return Ok(vec![String::new(), format!("[`{path}` is empty.]")]);
     }
-    if let Some(format) = binary_format(start) {
+    let utf16 = Utf16::of(start);
+    if let Some(format) = binary_format(start).filter(|_| utf16.is_none()) {
         return Err(Failure::new(format!(
             "`{path}` is not text but {format}, {size} bytes. Use execute_command with a program \
              that understands it."
         )));
     }
-    let part = Part::cut(&mut reader, arguments).map_err(|error| Failure::of(path, &error))?;
+    let part = match utf16 {
+        Some(order) => Part::cut(&mut Utf16Reader::new(reader, order), arguments),
+        None => Part::cut(&mut reader, arguments),
+    };
+    let part = part.map_err(|error| Failure::of(path, &error))?;
     if part.text.is_empty() {
         return Err(Failure::new(format!(
             "`{path}` ends before line {}: it has {} lines. Use a smaller offset.",
@@ -62,10 +68,30 @@ pub(crate) fn read(workspace: &Workspace, arguments: &ReadFile) -> Result<Vec<St
             part.next.saturating_sub(1)
         )));
     }
-    let note = part.note(path);
-    let mut texts = vec![String::from_utf8_lossy(&part.text).into_owned()];
-    texts.extend(note);
+    let (text, decoded) = decoded(&part.text, part.ending == Ending::InsideLine);
+    let mut texts = vec![text.into_owned()];
+    texts.extend(part.note(path));
+    texts.extend(encoding_note(path, utf16, decoded));
     Ok(texts)
+}
+
+/// Tells that a file is not UTF-8, because `write_file` writes nothing else.
+fn encoding_note(path: &str, utf16: Option<Utf16>, decoded: Decoded) -> Option<String> {
+    let encoding = match (utf16, decoded) {
+        (Some(order), _) => order.name(),
+        (None, Decoded::Latin1) => "Latin-1 (Windows-1252)",
+        (None, Decoded::Damaged) => {
+            return Some(format!(
+                "[`{path}` has bytes that are not UTF-8; each is shown as \u{fffd}. Use execute_command, \
+                 for example with `xxd`, to see them.]"
+            ));
+        }
+        (None, Decoded::Utf8) => return None,
+    };
+    Some(format!(
+        "[`{path}` is not UTF-8 but {encoding}, and is shown as UTF-8. write_file writes UTF-8: use \
+         execute_command with `iconv` to keep its encoding.]"
+    ))
 }
 
 /// Opens a regular file that the model calls `path`. A pipe without a writer would block for ever,

@@ -42,6 +42,40 @@ async fn what_is_written_is_read_back() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_not_utf_8_is_read_and_said_to_be() {
+    let harness = Harness::start().await;
+    let utf16: Vec<u8> = "\u{feff}Größe\nzwei\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    for (name, content, text, encoding) in [
+        (
+            "latin.txt",
+            b"Gr\xf6\xdfe\nzwei\n".to_vec(),
+            "Größe\nzwei\n",
+            "Latin-1",
+        ),
+        ("wide.txt", utf16, "Größe\nzwei\n", "UTF-16 (little-endian)"),
+        (
+            "odd.txt",
+            b"\xc3\xb6\xff\n".to_vec(),
+            "ö\u{fffd}\n",
+            "bytes that are not UTF-8",
+        ),
+    ] {
+        harness.put(name, content);
+        let told = harness.does("read_file", json!({ "path": name })).await;
+        assert!(told.starts_with(text) && told.contains(encoding), "{told}");
+    }
+    let second = json!({ "path": "wide.txt", "offset": 2, "limit": 1 });
+    let told = harness.does("read_file", second).await;
+    assert!(
+        told.starts_with("zwei\n\n[`wide.txt` is not UTF-8"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
 async fn a_long_file_is_read_in_parts() {
     let harness = Harness::start().await;
     harness.put("long.txt", "line\n".repeat(2500));

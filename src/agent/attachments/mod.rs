@@ -10,11 +10,12 @@ pub(in crate::agent) use reader::{
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use tokio::sync::Semaphore;
 
 use self::contents::Cache;
+use super::journal::projection::Projection;
 use super::mailbox::store_away;
 use crate::domain::{
     Attachment, BlobId, Code, Holder, Most, ResourceRef, SessionId, SessionKey, Share, Shares,
@@ -23,7 +24,7 @@ use crate::domain::{
 use crate::jobs::Pool;
 use crate::session::Refusal;
 use crate::store::Records;
-use crate::store::records::AttachedTo;
+use crate::store::records::{AttachedTo, PutOutcome};
 
 /// The most attachments of one message.
 pub(in crate::agent) const MAX_OF_MESSAGE: usize = 10;
@@ -74,6 +75,8 @@ pub struct Attachments(Arc<Shared>);
 
 struct Shared {
     records: Records,
+    /// Writes the rows of sessions; unset until the sessions are started.
+    rows: OnceLock<Projection>,
     limits: AttachmentLimits,
     uploads: Arc<Shares>,
     file_requests: Arc<Shares>,
@@ -96,6 +99,7 @@ impl Attachments {
     pub fn new(records: Records, limits: AttachmentLimits) -> Self {
         Self(Arc::new(Shared {
             records,
+            rows: OnceLock::new(),
             limits,
             uploads: Shares::new(MAX_UPLOADS),
             file_requests: Shares::new(MAX_FILE_REQUESTS),
@@ -104,6 +108,12 @@ impl Attachments {
             turns: Mutex::default(),
             cache: Cache::default(),
         }))
+    }
+
+    /// Tells who writes the rows of sessions. The first attachment of a new session waits for its row.
+    pub(in crate::agent) fn await_rows_of(&self, rows: Projection) {
+        // An error means that it was told before.
+        let _ = self.0.rows.set(rows);
     }
 
     /// Prepares a file and stores it with a session. The sender's `counted` share is held until the file is
@@ -130,9 +140,23 @@ impl Attachments {
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
         let limit = (self.0.limits.session, now);
         let records = self.0.records.attachments();
-        let kept = records.put(to, &attachment, content, limit).await;
-        if kept.map_err(|error| away(key, &error))? {
-            return Ok(attachment);
+        let put = async |content| {
+            let put = records.put(to, &attachment, content, limit).await;
+            put.map_err(|error| away(key, &error))
+        };
+        let mut outcome = put(content.clone()).await?;
+        if let (PutOutcome::NoSession, Some(rows)) = (outcome, self.0.rows.get()) {
+            // A session that was just begun exists before its row does.
+            rows.written().await;
+            outcome = put(content).await?;
+        }
+        match outcome {
+            PutOutcome::Stored => return Ok(attachment),
+            PutOutcome::NoSession => {
+                let text = "the session is not stored: it was deleted, or the database is behind";
+                return Err(Refusal::new(Code::NotFound, text));
+            }
+            PutOutcome::Full => {}
         }
         let most = self.0.limits.session / (1024 * 1024);
         Err(Refusal::new(

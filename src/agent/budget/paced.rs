@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::stream::StreamExt as _;
 
 use super::gate::Gate;
-use crate::llm::{Compactor, Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::llm::{Compactor, Error, ModelListing, ModelStream, Provider, ProviderKind, Request};
 
 /// A provider whose attempts, and every piece of whose answers, pass the gate.
 pub(in crate::agent) struct PacedProvider {
@@ -51,8 +51,12 @@ impl Provider for PacedProvider {
         Ok(paced.boxed())
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+    async fn models(&self) -> Result<ModelListing, Error> {
         self.provider.models().await
+    }
+
+    fn found_address(&self) -> Option<String> {
+        self.provider.found_address()
     }
 
     fn compactor(&self, model: &str) -> Option<Compactor> {

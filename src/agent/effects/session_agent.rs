@@ -147,9 +147,8 @@ impl SessionAgent {
         let model = self.describe(choice);
         let window = model.context_window;
         let own = OwnTools::new(self.skills.are_offered(), reads.has_short_results);
-        let offer = self
-            .tools
-            .offer(window, self.parts.defer_tools_percent, own);
+        let limits = (window, self.parts.defer_tools_percent);
+        let offer = self.tools.offer(&choice.provider, limits, own);
         let (tools, searchable) = (offer.definitions, offer.searchable);
         // The prompt lists only tools that are sent in any case, because the provider decides who searches
         // the others.

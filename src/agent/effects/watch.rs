@@ -18,7 +18,7 @@ impl Thinking {
         match progress {
             Progress::Begins => {}
             Progress::Retry { .. } => *self = Self::default(),
-            Progress::Event(ModelEvent::Reasoning(_)) => {
+            Progress::Event(ModelEvent::Reasoning(_) | ModelEvent::TextWasReasoning) => {
                 self.since.get_or_insert_with(Instant::now);
             }
             Progress::Event(_) => {

@@ -314,6 +314,21 @@ impl Feed {
         }
     }
 
+    /// Turns the text of the answer so far into reasoning. Watchers get it as a new attempt, which replaces the
+    /// text that they were shown.
+    pub(super) fn turn_text_into_reasoning(&self, ticket: Ticket) {
+        let answer = self.running_answer();
+        let Some(answer) = answer.filter(|answer| !answer.text.is_empty()) else {
+            return;
+        };
+        self.restart_answer(ticket);
+        self.say(
+            ticket,
+            DeltaKind::Reasoning,
+            answer.reasoning + &answer.text,
+        );
+    }
+
     /// Appends a piece to the answer; a late piece of another request or attempt is dropped.
     pub(super) fn say(&self, ticket: Ticket, kind: DeltaKind, piece: String) {
         let mut running = self.running();

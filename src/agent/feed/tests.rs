@@ -49,6 +49,24 @@ fn another_attempt_begins_at_offset_zero() {
 }
 
 #[test]
+fn text_that_was_reasoning_leaves_the_text_with_a_new_attempt() {
+    let feed = Feed::default();
+    let ticket = feed.begin_answer(request(1, 1), 1);
+    feed.say(ticket, DeltaKind::Reasoning, "so ".into());
+    feed.say(ticket, DeltaKind::Text, "hm".into());
+    feed.turn_text_into_reasoning(Ticket::default());
+    feed.turn_text_into_reasoning(ticket);
+    feed.say(ticket, DeltaKind::Text, "yes".into());
+    let answer = feed.end_answer().unwrap();
+    let shown = (
+        answer.attempt,
+        answer.reasoning.as_str(),
+        answer.text.as_str(),
+    );
+    assert_eq!(shown, (2, "so hm", "yes"));
+}
+
+#[test]
 fn a_request_that_is_made_again_replaces_what_was_shown_of_it() {
     let feed = Feed::default();
     let first = feed.begin_answer(request(1, 1), 1);

@@ -48,7 +48,6 @@ impl Sessions {
         }
         let open = Command::Open { title: None };
         self.submit(key, caller, open.into()).await?;
-        self.listed().await;
         let share = attachments.begin(Holder {
             tenant: caller.tenant.id.clone(),
             user: caller.user.id.clone(),

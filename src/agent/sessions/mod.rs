@@ -112,6 +112,7 @@ impl Sessions {
         let on_waiting = Arc::clone(&bells.waiting);
         let (projection, writing) =
             Projection::start(records.clone(), lists.clone(), bells, stop.clone());
+        factory.parts.attachments.await_rows_of(projection.clone());
         tasks.spawn(writing);
         tasks.spawn(indexing.clone().run(stop.clone()));
         let stores = (Arc::clone(&store), records);

@@ -6,7 +6,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::parts::{Reading, called, fenced, field, gave, left_out, left_out_file, text_of, time};
+use super::citations::linked;
+use super::parts::{
+    Reading, called, fenced, field, gave, left_out, left_out_file, text_of, time, unreadable,
+};
 use crate::session::Speaker;
 
 /// Reads a conversation; `None` if the entry does not have this form.
@@ -54,6 +57,7 @@ fn say(reading: &mut Reading, message: &Value) {
     let Some(text) = content(field(message, "content")) else {
         return;
     };
+    let text = linked(&text, metadata);
     let at = time(field(message, "create_time"));
     let model = field(metadata, "model_slug")
         .as_str()
@@ -87,13 +91,25 @@ fn say(reading: &mut Reading, message: &Value) {
 
 /// Returns the content of a message as text; `None` for content that people do not see.
 fn content(content: &Value) -> Option<String> {
-    let kind = field(content, "content_type").as_str()?;
+    if content.is_null() {
+        return None;
+    }
+    let Some(kind) = field(content, "content_type").as_str() else {
+        return Some(unreadable("a message"));
+    };
     Some(match kind {
-        "text" | "multimodal_text" => {
-            let parts = field(content, "parts").as_array()?;
-            let parts: Vec<String> = parts.iter().filter_map(part).collect();
-            parts.join("\n\n")
-        }
+        "text" | "multimodal_text" => match field(content, "parts") {
+            Value::Array(parts) => {
+                let parts: Vec<String> = parts.iter().filter_map(part).collect();
+                parts.join("\n\n")
+            }
+            Value::String(text) => text.clone(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+                field(content, "text")
+                    .as_str()
+                    .map_or_else(|| unreadable("a message"), ToOwned::to_owned)
+            }
+        },
         "code" => {
             let language = field(content, "language").as_str().unwrap_or_default();
             let is_word = language.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -102,9 +118,9 @@ fn content(content: &Value) -> Option<String> {
             } else {
                 ""
             };
-            fenced(language, field(content, "text").as_str()?)
+            code(language, content)
         }
-        "execution_output" | "system_error" => fenced("", field(content, "text").as_str()?),
+        "execution_output" | "system_error" => code("", content),
         "tether_quote" | "tether_browsing_display" => {
             let texts = ["title", "url", "text", "result"];
             let texts = texts
@@ -120,13 +136,26 @@ fn content(content: &Value) -> Option<String> {
     })
 }
 
+fn code(language: &str, content: &Value) -> String {
+    let text = field(content, "text").as_str();
+    text.map_or_else(|| unreadable("code"), |text| fenced(language, text))
+}
+
 fn part(part: &Value) -> Option<String> {
+    if part.is_null() {
+        return None;
+    }
     if let Some(text) = part.as_str() {
         return text_of(part).map(|_| text.to_owned());
     }
-    let kind = field(part, "content_type").as_str()?;
+    let Some(kind) = field(part, "content_type").as_str() else {
+        return Some(unreadable("a part of a message"));
+    };
     Some(match kind {
-        "audio_transcription" => field(part, "text").as_str()?.to_owned(),
+        "audio_transcription" => {
+            let text = field(part, "text").as_str();
+            text.map_or_else(|| left_out("a recording"), ToOwned::to_owned)
+        }
         "image_asset_pointer" => left_out("an image"),
         "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer" => {
             left_out("a recording")

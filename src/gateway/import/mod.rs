@@ -2,6 +2,7 @@
 
 mod archive;
 mod chatgpt;
+mod citations;
 mod librechat;
 mod open_webui;
 mod parts;
@@ -15,6 +16,7 @@ mod tests;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub(in crate::gateway) use self::parts::left_out_of;
 use self::parts::{Items, has_too_many_values};
 use crate::agent::Conversation;
 use crate::jobs::Watch;

@@ -8,8 +8,10 @@ use serde_json::value::RawValue;
 use super::parts::{Reading, called, field, gave, left_out, left_out_file, text_of, time};
 use crate::session::Speaker;
 
-/// The markup that older releases put around calls and reasoning inside an answer.
-const DETAILS: (&str, &str) = ("<details", "</details>");
+/// The markup of a folded part. Older releases put it around calls and reasoning inside an answer, and models write
+/// it for parts of their own.
+const BEGIN: &str = "<details";
+const END: &str = "</details>";
 
 /// Reads a conversation; `None` if the entry does not have this form.
 pub(super) fn read(entry: &RawValue) -> Option<Reading> {
@@ -127,24 +129,99 @@ fn texts(parts: &Value) -> String {
     texts.join("\n\n")
 }
 
-/// Replaces calls by a description, and removes the model's reasoning.
+/// A folded part that is open.
+enum Folded {
+    /// Reasoning or a call, which leaves the text: where it began there and in the answer.
+    Leaves {
+        kept: usize,
+        from: usize,
+    },
+    Stays,
+}
+
+/// Replaces calls by a description, and removes the model's reasoning. Other folded parts stay as they are, and so
+/// does one that never ends.
 fn without_details(text: &str) -> String {
-    let (begin, end) = DETAILS;
     let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, from)) = rest.split_once(begin) {
-        let Some((inside, after)) = from.split_once(end) else {
-            break;
-        };
-        out.push_str(before);
-        let (tag, _) = inside.split_once('>').unwrap_or((inside, ""));
-        if attribute(tag, "type").as_deref() == Some("tool_calls") {
+    let mut open: Vec<Folded> = Vec::new();
+    let mut leaving = 0;
+    let mut at = 0;
+    while let Some(next) = next_tag(text, at) {
+        let piece = text.get(at..next.from).unwrap_or_default();
+        let tag = text.get(next.from..next.to).unwrap_or_default();
+        at = next.to;
+        if leaving == 0 {
+            out.push_str(piece);
+        }
+        if next.is_end {
+            match open.pop() {
+                Some(Folded::Leaves { .. }) => leaving -= 1,
+                Some(Folded::Stays) | None if leaving == 0 => out.push_str(tag),
+                Some(Folded::Stays) | None => {}
+            }
+            continue;
+        }
+        let kind = attribute(tag, "type");
+        if !matches!(kind.as_deref(), Some("reasoning" | "tool_calls")) {
+            open.push(Folded::Stays);
+            if leaving == 0 {
+                out.push_str(tag);
+            }
+            continue;
+        }
+        open.push(Folded::Leaves {
+            kept: out.len(),
+            from: next.from,
+        });
+        if kind.as_deref() == Some("tool_calls") && leaving == 0 {
             out.push_str(&call(tag));
         }
-        rest = after;
+        leaving += 1;
     }
-    out.push_str(rest);
+    let unended = open.iter().find_map(|folded| match folded {
+        Folded::Leaves { kept, from } => Some((*kept, *from)),
+        Folded::Stays => None,
+    });
+    if let Some((kept, from)) = unended {
+        out.truncate(kept);
+        at = from;
+    }
+    out.push_str(text.get(at..).unwrap_or_default());
     out
+}
+
+/// A tag that begins or ends a folded part.
+struct Tag {
+    from: usize,
+    to: usize,
+    is_end: bool,
+}
+
+fn next_tag(text: &str, at: usize) -> Option<Tag> {
+    let mut from = at;
+    loop {
+        let rest = text.get(from..)?;
+        let begin = rest.find('<')? + from;
+        let tag = text.get(begin..)?;
+        if tag.starts_with(END) {
+            return Some(Tag {
+                from: begin,
+                to: begin + END.len(),
+                is_end: true,
+            });
+        }
+        let is_begin = tag.strip_prefix(BEGIN).is_some_and(|rest| {
+            rest.starts_with(|letter: char| letter == '>' || letter.is_whitespace())
+        });
+        if let (true, Some(length)) = (is_begin, tag.find('>')) {
+            return Some(Tag {
+                from: begin,
+                to: begin + length + 1,
+                is_end: false,
+            });
+        }
+        from = begin + 1;
+    }
 }
 
 fn call(tag: &str) -> String {

@@ -22,6 +22,10 @@ const MAX_ID: usize = 256;
 /// The maximum number of values of one conversation, counting lists, objects and their items. Each takes up
 /// to about two hundred bytes of memory.
 const MAX_VALUES: usize = 500_000;
+/// The beginning of a line that names omitted content.
+const LEFT_OUT: &str = "[Left out: ";
+/// The most kinds of omitted content that are listed of one conversation.
+const MAX_LISTED: usize = 20;
 /// Numbers from this size are milliseconds: as seconds, this number would be the year 5138.
 const MILLISECONDS_FROM: f64 = 1e11;
 
@@ -232,7 +236,31 @@ pub(super) fn title_of(entry: &RawValue) -> String {
 /// Returns a line that names omitted content.
 pub(super) fn left_out(what: &str) -> String {
     let what: String = one_line(what);
-    format!("[Left out: {what}]")
+    format!("{LEFT_OUT}{what}]")
+}
+
+/// Returns a line that names content that has no known form.
+pub(super) fn unreadable(what: &str) -> String {
+    left_out(&format!("{what} that cannot be read"))
+}
+
+/// Returns the lines of a conversation that name what was left out, each once.
+pub(in crate::gateway) fn left_out_of(conversation: &Conversation) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let texts = conversation.said.iter().map(|said| said.text.as_str());
+    for line in texts.flat_map(str::lines) {
+        let what = line.trim().strip_prefix(LEFT_OUT);
+        let Some(what) = what.and_then(|what| what.strip_suffix(']')) else {
+            continue;
+        };
+        if found.len() == MAX_LISTED {
+            break;
+        }
+        if !found.iter().any(|known| known == what) {
+            found.push(what.to_owned());
+        }
+    }
+    found
 }
 
 /// Returns a line that names an omitted file or picture.

@@ -303,6 +303,95 @@ fn open_webui_gives_the_branch_that_is_shown_in_its_older_and_newer_form() {
 }
 
 #[test]
+fn folded_parts_of_open_webui_stay_and_only_reasoning_and_calls_leave() {
+    let thought =
+        "<details type=\"reasoning\" done=\"true\">\n<summary>Thought</summary>\nhm\n</details>";
+    let call = "<details type=\"tool_calls\" name=\"t\" arguments=\"&quot;{}&quot;\" result=\"&quot;r&quot;\">\n<summary>x</summary>\n</details>";
+    let called = "Called `t` with\n\n```json\n{}\n```\n\nIt gave\n\n```\nr\n```";
+    let own = "<details>\n<summary>Steps</summary>\n1. Go\n</details>";
+    let nested = "<details open>\n<summary>A</summary>\n<details>b</details>\nc\n</details>";
+    let run =
+        "<details type=\"code_interpreter\" done=\"true\">\n<summary>Ran</summary>\n</details>";
+    for (answer, expected) in [
+        (format!("{thought}\nYes."), "Yes.".to_owned()),
+        (format!("{own}\nYes."), format!("{own}\nYes.")),
+        (format!("{thought}{own}"), own.to_owned()),
+        (nested.to_owned(), nested.to_owned()),
+        (run.to_owned(), run.to_owned()),
+        (format!("a\n{call}\nb"), format!("a\n\n\n{called}\n\n\nb")),
+        (
+            format!("<details>\nx {thought} y\n</details>"),
+            "<details>\nx  y\n</details>".to_owned(),
+        ),
+        (
+            format!("<details type=\"reasoning\">a {own} b</details>Yes."),
+            "Yes.".to_owned(),
+        ),
+        (
+            "<detailsx> a <details".to_owned(),
+            "<detailsx> a <details".to_owned(),
+        ),
+        ("a </details> b".to_owned(), "a </details> b".to_owned()),
+        ("a <details> b".to_owned(), "a <details> b".to_owned()),
+        (
+            "a <details type=\"reasoning\"> b".to_owned(),
+            "a <details type=\"reasoning\"> b".to_owned(),
+        ),
+        (
+            format!("{own} <details type=\"reasoning\"> b {own}"),
+            format!("{own} <details type=\"reasoning\"> b {own}"),
+        ),
+    ] {
+        let message = json!({
+            "id": "b", "parentId": "a", "role": "assistant", "content": answer, "model": "m",
+        });
+        let conversation = only(&open_webui(&message));
+        assert_eq!(conversation.said[1].text, expected, "{answer}");
+    }
+}
+
+#[test]
+fn chatgpts_marks_of_sources_become_links() {
+    let mark = "\u{e200}cite\u{e202}turn0search1\u{e201}";
+    let mut export = chatgpt();
+    export["mapping"]["f"]["message"]["content"]["parts"] = json!([format!("Rain. {mark}")]);
+    export["mapping"]["f"]["message"]["metadata"]["content_references"] = json!([
+        { "matched_text": mark, "items": [{ "title": "Rain", "url": "https://rain.test" }] },
+        { "matched_text": " ", "type": "sources_footnote" },
+    ]);
+    let lines = lines(&only(&json!([export])));
+    assert_eq!(lines[3], "gpt-5: Rain. [Rain](https://rain.test)");
+}
+
+#[test]
+fn one_damaged_message_of_chatgpt_changes_only_itself_and_is_listed() {
+    let whole = lines(&only(&json!([chatgpt()])));
+    for content in [
+        json!({}),
+        json!({ "content_type": 5 }),
+        json!({ "content_type": "text" }),
+        json!({ "content_type": "text", "parts": 5 }),
+        json!({ "content_type": "text", "parts": [{ "odd": 1 }] }),
+        json!({ "content_type": "code" }),
+        json!({ "content_type": "hologram" }),
+        json!("words"),
+        json!([1]),
+    ] {
+        let mut export = chatgpt();
+        export["mapping"]["f"]["message"]["content"] = content.clone();
+        let conversation = only(&json!([export]));
+        let read = lines(&conversation);
+        assert_eq!(read[..3], whole[..3], "{content}");
+        assert!(
+            read[3].starts_with("gpt-5: [Left out: "),
+            "{content}: {read:?}"
+        );
+        let listed = super::left_out_of(&conversation);
+        assert_eq!(listed.len(), 4, "{content}: {listed:?}");
+    }
+}
+
+#[test]
 fn our_own_export_comes_back_without_what_was_withdrawn() {
     let at = "2026-11-25T10:00:00.000Z";
     let event = |seq: u64, name: &str, args: Value| json!({ "seq": seq, "at": at, "event": name, "args": args });

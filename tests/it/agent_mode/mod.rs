@@ -4,6 +4,7 @@ mod command_line;
 mod examples;
 mod http;
 mod legacy;
+mod older_clients;
 mod rounds;
 mod rules;
 mod stdio;

@@ -507,3 +507,56 @@ async fn a_price_and_a_longest_answer_of_the_settings_are_used() {
     assert_eq!(answer.rest()["cost"], input / 1e6, "{}", answer.rest());
     assert_eq!(app.model.requests()[0].body["max_tokens"], 700);
 }
+
+/// People leave `/v1` out, paste quotes and `Bearer`, and lists of models have odd entries.
+#[tokio::test]
+async fn a_provider_is_found_where_v1_was_left_out_and_its_right_address_is_stored() {
+    let app = open_app().await;
+    let other = ModelStub::start().await;
+    other.lists(json!({ "data": [{ "id": "big" }, { "object": "model" }] }));
+    let (person, client) = admin(&app, "acme").await;
+    let right = other.base_url();
+    let given = right.trim_end_matches("/v1").to_owned();
+    let mut draft = compatible(&other, &format!("\"Bearer {KEY}\"\n"), &[]);
+    draft["baseUrl"] = json!(format!(" \"{given}/\" "));
+    other.will_say("OK");
+    let tried = client.post("/api/providers/other/test", draft.clone());
+    let tried = tried.await.ok(200);
+    assert_eq!(
+        (&tried["ok"], &tried["baseUrl"], &tried["models"]),
+        (&json!(true), &json!(right), &json!(["big"])),
+        "{tried}"
+    );
+    assert_eq!(
+        tried["leftOut"].as_array().map(Vec::len),
+        Some(1),
+        "{tried}"
+    );
+
+    // Without a test it works, too.
+    let item = add(&client, "other", draft).await;
+    assert_eq!(
+        item["baseUrl"].as_str().unwrap().trim_end_matches('/'),
+        given
+    );
+    let mut socket = TestSocket::open(app.address, &person, None).await;
+    let choice = [json!({ "model": "big", "provider": "other" })];
+    assert_eq!(socket.ask("session:model", &choice).await["ok"], true);
+    other.will_say("hi");
+    socket.say("hello").await;
+    assert_eq!(socket.wait_for_answer().await, "hi");
+    let asked = other.requests().pop().unwrap();
+    assert_eq!(asked.authorization, Some(format!("Bearer {KEY}")));
+
+    other.will_say("OK");
+    let test = json!({ "model": "big" });
+    let tried = client.post("/api/providers/other/test", test).await.ok(200);
+    assert_eq!(tried["baseUrl"], right, "{tried}");
+    let stored = client.get("/api/providers/other").await.ok(200);
+    assert_eq!(
+        (&stored["baseUrl"], &stored["hasKey"]),
+        (&json!(right), &json!(true))
+    );
+    let problems = client.get("/api/models").await.ok(200)["problems"].to_string();
+    assert!(problems.contains("has no name"), "{problems}");
+}

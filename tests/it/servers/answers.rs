@@ -194,3 +194,25 @@ async fn a_picture_that_a_tool_returns_is_kept_and_seen() {
         assert_eq!(seen.into_rgb8(), image, "{vendor:?} {asked}");
     }
 }
+
+/// The row of a session is written up to a second after its first commit, and a call can be faster.
+#[tokio::test]
+async fn the_first_picture_of_every_new_session_is_kept() {
+    let app = TestApp::start().await;
+    let person = operator(&app, "house").await;
+    let mut picture = Cursor::new(Vec::new());
+    let image = RgbImage::from_pixel(7, 5, Rgb([1, 2, 3]));
+    image.write_to(&mut picture, ImageFormat::Png).unwrap();
+    let odd = Odd::start(Answer::Picture(picture.into_inner())).await;
+    let api = Api::new(&app, &person);
+    let config = json!({ "url": odd.url, "trusted": true });
+    let mut first = TestSocket::open(app.address, &person, None).await;
+    api.add("odd", config).await;
+    wait_for_health(&mut first, "odd", "healthy").await;
+    for session in 0..5 {
+        let mut socket = TestSocket::open(app.address, &person, None).await;
+        let output = outcome(&mut socket, &app).await;
+        let attached = output.rest()["attachments"].as_array().map(Vec::len);
+        assert_eq!(attached, Some(1), "session {session}: {output:?}");
+    }
+}

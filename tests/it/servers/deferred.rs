@@ -4,7 +4,8 @@
 use sepal::domain::Role;
 use serde_json::{Value, json};
 
-use super::{Api, offered, shell, tool, wait_for_health};
+use super::odd::{Answer, Odd};
+use super::{Api, offered, operator, shell, tool, wait_for_health};
 use crate::model_stub::{Reply, Vendor};
 use crate::rest::Client;
 use crate::support::{Person, TestApp, TestSocket};
@@ -288,4 +289,58 @@ async fn a_found_tool_that_waits_for_approval_survives_a_restart() {
     assert_eq!(socket.wait_for_answer().await, "Done");
     let body = app.model.requests().pop().unwrap().body.to_string();
     assert!(body.contains("use_tool"), "{body}");
+}
+
+/// One schema that the provider does not take would end every turn of the session.
+#[tokio::test]
+async fn a_tool_that_the_provider_refuses_is_left_out_and_can_still_be_called() {
+    for (vendor, said) in [
+        (
+            Vendor::Chat,
+            r#"{"error":{"message":"Invalid schema for function 'echo': no","type":"invalid_request_error"}}"#,
+        ),
+        (
+            Vendor::Messages,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"tools.0.custom.input_schema: no"}}"#,
+        ),
+        (
+            Vendor::Gemini,
+            r#"{"error":{"code":400,"status":"INVALID_ARGUMENT","message":"GenerateContentRequest.tools[0].function_declarations[0].parameters: no"}}"#,
+        ),
+    ] {
+        let app = TestApp::start_as(vendor, &[("SPL_SANDBOX", "none")]).await;
+        let person = operator(&app, "house").await;
+        let odd = Odd::start(Answer::Forgets).await;
+        let mut socket = TestSocket::open(app.address, &person, None).await;
+        let config = json!({ "url": odd.url, "trusted": true });
+        Api::new(&app, &person).add("odd", config).await;
+        wait_for_health(&mut socket, "odd", "healthy").await;
+        app.model
+            .will_fail(400, &[], said)
+            .then_call("use_tool", json!({ "tool": "echo", "arguments": {} }))
+            .then_say("Done");
+        socket.say("go").await;
+        let card = socket.wait_for_approval().await;
+        assert_eq!(card["name"], "echo", "{vendor:?}");
+        socket.approve(&card).await;
+        assert_eq!(socket.wait_for_answer().await, "Done");
+        app.model.will_say("Again");
+        socket.say("and again").await;
+        assert_eq!(socket.wait_for_answer().await, "Again");
+        let told = socket.log.iter();
+        let told = told.filter(|said| said.rest()["code"] == "tool_left_out");
+        let told: Vec<&str> = told.map(|said| said.text()).collect();
+        assert_eq!(told.len(), 1, "{vendor:?} {told:?}");
+        assert!(
+            told[0].contains("`echo` of the server `odd`") && told[0].contains("no"),
+            "{told:?}"
+        );
+        let sent = sent_tools(&app);
+        let has = |name: &str| -> Vec<bool> {
+            let quoted = format!("\"name\":\"{name}\"");
+            sent.iter().map(|tools| tools.contains(&quoted)).collect()
+        };
+        assert_eq!(has("echo"), [true, false, false, false], "{vendor:?}");
+        assert_eq!(has("use_tool"), [false, true, true, true], "{vendor:?}");
+    }
 }

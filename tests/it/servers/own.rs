@@ -324,3 +324,43 @@ async fn a_server_of_ones_own_reaches_what_its_person_may_open() {
     assert_eq!(wide["runsIn"]["hosts"], json!(["pypi.org"]), "{wide}");
     assert!(wide["problems"].to_string().contains(evil), "{wide}");
 }
+
+/// One reader for the page, REST and the file of servers; nothing is stored.
+#[tokio::test]
+async fn what_somebody_pastes_is_read_before_it_is_added() {
+    let app = TestApp::start().await;
+    let ana = app.person_with("acme", Role::Member).await;
+    let before = seen(&app, &ana).await;
+    let api = Api::new(&app, &ana);
+    let read = async |text: &str| {
+        let body = json!({ "text": text });
+        let (status, read) = api.ask(Method::POST, "/api/mcp/read", &body).await;
+        assert_eq!(status, 200, "{read}");
+        read
+    };
+    let found = read("// mine\n{“mcpServers”: {\"a b\": {\"command\": \"npx\", \"args\": [\"x\",],}, \"odd\": {}}}").await;
+    assert_eq!(
+        (&found["kind"], &found["servers"][0]["name"]),
+        (&json!("json"), &json!("a-b"))
+    );
+    assert_eq!(found["servers"][0]["config"]["args"], json!(["x"]));
+    assert!(
+        found["problems"][0].as_str().unwrap().contains("`odd`"),
+        "{found}"
+    );
+    let found = read("$ KEY=1 npx -y some-server").await;
+    assert_eq!(
+        (&found["kind"], &found["servers"][0]["config"]["env"]["KEY"]),
+        (&json!("command"), &json!("1"))
+    );
+    assert_eq!(read("").await["kind"], "nothing");
+    assert_eq!(seen(&app, &ana).await, before);
+    for body in [
+        json!({}),
+        json!({ "text": 5 }),
+        json!({ "text": "x".repeat(300_000) }),
+    ] {
+        let (status, _) = api.ask(Method::POST, "/api/mcp/read", &body).await;
+        assert!((400..=413).contains(&status), "{status}");
+    }
+}

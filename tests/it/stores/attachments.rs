@@ -1,7 +1,7 @@
 //! What is attached to sessions: contents once for each tenant, gone with the last session.
 
 use sepal::domain::{Attachment, BlobId, MediaType, Timestamp};
-use sepal::store::records::AttachedTo;
+use sepal::store::records::{AttachedTo, PutOutcome};
 
 use super::key;
 use super::records::{row, with_records};
@@ -38,7 +38,7 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
             let put = attached
                 .put(AttachedTo::Stored(&holder), &note, b"same".to_vec(), PLENTY)
                 .await;
-            assert!(put.unwrap());
+            assert_eq!(put.unwrap(), PutOutcome::Stored);
         }
         let renamed = text("other.txt", b"same");
         let put = attached
@@ -49,7 +49,7 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
                 PLENTY,
             )
             .await;
-        assert!(put.unwrap());
+        assert_eq!(put.unwrap(), PutOutcome::Stored);
         assert_eq!(
             attached.find(&key(1, 1), &note.id).await.unwrap(),
             Some(renamed)
@@ -71,17 +71,9 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
         // The content is gone as well: nothing comes back with a new holder of other bytes.
         sessions.project(&[row(5, 1).into()]).await.unwrap();
         let more = text("more.txt", b"more");
-        assert!(
-            attached
-                .put(
-                    AttachedTo::Stored(&key(1, 5)),
-                    &more,
-                    b"more".to_vec(),
-                    PLENTY
-                )
-                .await
-                .unwrap()
-        );
+        let holder = key(1, 5);
+        let put = attached.put(AttachedTo::Stored(&holder), &more, b"more".to_vec(), PLENTY);
+        assert_eq!(put.await.unwrap(), PutOutcome::Stored);
         assert_eq!(attached.content(&key(1, 5), &note.id).await.unwrap(), None);
     })
     .await;
@@ -103,11 +95,16 @@ async fn a_session_that_is_gone_or_full_takes_nothing() {
             let put = attached.put(AttachedTo::Stored(&holder), &it, content.to_vec(), limit);
             put.await.unwrap()
         };
-        assert!(!put(9, b"abc", 10).await, "no such session");
-        assert!(put(1, b"abc", 5).await);
-        assert!(put(1, b"abc", 5).await, "the same again takes no more");
-        assert!(!put(1, b"def", 5).await, "full");
-        assert!(put(1, b"de", 5).await);
+        for (session, content, most, expected) in [
+            (9, b"abc".as_slice(), 10, PutOutcome::NoSession),
+            (1, b"abc", 5, PutOutcome::Stored),
+            // The same again takes no more.
+            (1, b"abc", 5, PutOutcome::Stored),
+            (1, b"def", 5, PutOutcome::Full),
+            (1, b"de", 5, PutOutcome::Stored),
+        ] {
+            assert_eq!(put(session, content, most).await, expected, "{content:?}");
+        }
         let id = BlobId::of(b"def");
         assert_eq!(attached.find(&key(1, 1), &id).await.unwrap(), None);
     })

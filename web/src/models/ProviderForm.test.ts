@@ -6,12 +6,12 @@ import { i18n } from '@/locales'
 import type { ProviderChange, ProviderItem } from '@/wire/restTypes'
 import ProviderForm from './ProviderForm.vue'
 
-const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][] }))
+const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][], answer: {} }))
 vi.mock('@/wire/rest', () => ({
   rest: {
     testProvider: async (id: string, body: unknown) => {
       asked.tests.push([id, body])
-      return { ok: true, latencyMs: 120, models: ['one', 'two'], model: 'one', isDefault: false }
+      return { ok: true, latencyMs: 120, models: ['one', 'two'], model: 'one', isDefault: false, ...asked.answer }
     },
     putProvider: async (id: string, body: unknown) => void asked.saved.push([id, body]),
   },
@@ -23,6 +23,7 @@ beforeEach(() => {
   setActivePinia(createPinia())
   asked.tests = []
   asked.saved = []
+  asked.answer = {}
 })
 
 function render(item?: ProviderItem): VueWrapper {
@@ -41,6 +42,22 @@ describe('the form of a provider', () => {
     expect(wrapper.text()).toContain('This is a key of Anthropic.')
     expect(wrapper.get('.found').text()).toContain('two')
     expect(asked.saved).toEqual([])
+  })
+
+  it('takes over the address at which a provider was found, and tells what its list lacks', async () => {
+    asked.answer = { baseUrl: 'http://h/v1', leftOut: ['an entry of the list of models has no name: `{}`'] }
+    const wrapper = render()
+    await wrapper.get('input[type=radio][value=other]').setValue(true)
+    await field(wrapper, 'baseUrl').setValue('http://h')
+    await field(wrapper, 'apiKey').setValue('key')
+    await field(wrapper, 'apiKey').trigger('paste')
+    await flushPromises()
+    expect(field(wrapper, 'baseUrl').element.value).toBe('http://h/v1')
+    expect(wrapper.get('.tested').text()).toContain('It answers at http://h/v1')
+    expect(wrapper.get('.tested').text()).toContain('has no name')
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved).toEqual([[expect.any(String), expect.objectContaining({ baseUrl: 'http://h/v1' })]])
   })
 
   it('asks for what an address lacks before anything is sent', async () => {

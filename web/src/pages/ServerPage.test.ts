@@ -146,10 +146,22 @@ it('shows of a new entry what stands in the text now, and sends no line that is 
   const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/servers/:name?', component: {} }] })
   await router.push('/servers/new')
   stored = {}
+  vi.useFakeTimers()
+  const asked = vi.spyOn(rest, 'readServers').mockImplementation(async (text) => {
+    const [command = '', ...args] = text.split(' ')
+    return { kind: 'command', servers: [{ name: 'program', config: { transport: 'stdio', command, args } }], problems: ['`other` has no `command` and no `url`'] }
+  })
   page = mount(NewServerPage, { global: { plugins: [i18n, router] }, attachTo: document.body })
   for (const text of ['some-program', 'some-program-of-mine', 'some-program-of-mine --serve']) {
     await page.get('[name=pasted]').setValue(text)
   }
+  expect(page.text()).not.toContain('Recognised')
+  await vi.advanceTimersByTimeAsync(300)
+  vi.useRealTimers()
+  // Only what stood still is read.
+  expect(asked.mock.calls).toEqual([['some-program-of-mine --serve']])
+  expect(page.text()).toContain('Recognised: a command.')
+  expect(page.text()).toContain('`other` has no `command` and no `url`')
   expect(page.get<HTMLInputElement>('[name=command]').element.value).toBe('some-program-of-mine')
   expect(page.get<HTMLTextAreaElement>('[name=args]').element.value).toBe('--serve')
   await page.get('[name=env]').setValue('HALF')

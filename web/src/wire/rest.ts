@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BudgetChange, BudgetWhose, BulkAction, Compaction, MayAdd, ProviderChange, ServerAudience, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
+import type { BudgetChange, BudgetWhose, BulkAction, Compaction, MayAdd, PastedServers, ProviderChange, ServerAudience, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
 import type { DecideAll, Decision } from './types'
 
 type Scope = 'own' | 'tenant' | 'installation'
@@ -67,6 +67,7 @@ export const rest = {
     }>,
   changeServer: (name: string, body: ServerPatch) => request('patch', '/api/mcp/{name}', { path: { name }, body }) as Promise<ServerItem>,
   deleteServer: (name: string) => request('delete', '/api/mcp/{name}', { path: { name } }),
+  readServers: (text: string) => request('post', '/api/mcp/read', { body: { text } }) as Promise<PastedServers>,
   testServer: (name: string) => request('post', '/api/mcp/{name}/test', { path: { name } }),
   restartServer: (name: string) => request('post', '/api/mcp/{name}/restart', { path: { name } }),
   testNewServer: (name: string, config: ServerConfig, secrets: Record<string, string>, scope: ServerAudience | null) =>

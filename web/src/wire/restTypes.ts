@@ -100,6 +100,8 @@ export type MayAdd = Schemas['MayAdd']
 export type ServerTool = Exactly<Schemas['ServerTool'], { annotations: ToolAnnotations }>
 /** What is decided about a tool, and the `hash` of the definition that was read. */
 export type ToolDecision = Exactly<Schemas['ToolRequest'], { effect?: Schemas['ToolEffect'] | null }>
+/** The servers of a text that was pasted, and what cannot be used of it. */
+export type PastedServers = Exactly<Schemas['ReadServersResponse'], { servers: { name: string; config: ServerConfig }[] }>
 export type ServerTest = Schemas['TestServerResponse']
 /** What an entry would install. */
 export type PackagePreview = Schemas['PackageResponse']

@@ -97,6 +97,9 @@ impl Collector {
         match event {
             ModelEvent::Text(piece) => self.text.push_str(piece),
             ModelEvent::Reasoning(piece) => self.reasoning.push_str(piece),
+            ModelEvent::TextWasReasoning => {
+                self.reasoning.push_str(&std::mem::take(&mut self.text));
+            }
             ModelEvent::CallStarted {
                 index,
                 provider_id,

@@ -29,5 +29,5 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
 
 /// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
-    drop(serde_json::from_slice::<listing::ModelList>(body));
+    drop(listing::read(body, &mut crate::ModelListing::default()));
 }

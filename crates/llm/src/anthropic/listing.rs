@@ -1,86 +1,55 @@
-//! The wire form of `GET /v1/models`. Compatible servers may omit most fields.
+//! Reads the answer to `GET /v1/models`. Compatible servers may omit most fields.
 
-use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::ListedModel;
 use crate::catalogue::Ability;
+use crate::listing::{Entry, ModelListing, NoList, Page, named, text, tokens};
 
-/// One page of the list.
-#[derive(Deserialize)]
-pub(super) struct ModelList {
-    pub(super) data: Vec<ListedForm>,
-    #[serde(default)]
-    pub(super) has_more: bool,
-    #[serde(default)]
-    pub(super) last_id: Option<String>,
+/// Adds one page of a list to a listing, and returns the id after which the next page begins.
+pub(super) fn read(body: &[u8], listing: &mut ModelListing) -> Result<Option<String>, NoList> {
+    let page = Page::read(body, &["data", "models"])?;
+    page.add_to(listing, model);
+    let has_more = page.member("has_more") == Some(&Value::Bool(true));
+    Ok(text(page.member("last_id")).filter(|_| has_more))
 }
 
-#[derive(Deserialize)]
-pub(super) struct ListedForm {
-    id: String,
-    #[serde(default)]
-    display_name: Option<String>,
-    #[serde(default)]
-    max_input_tokens: Option<u64>,
-    #[serde(default)]
-    max_tokens: Option<u64>,
-    #[serde(default)]
-    lifecycle: Option<String>,
-    #[serde(default)]
-    retires_at: Option<String>,
-    #[serde(default)]
-    capabilities: Option<Capabilities>,
-}
-
-#[derive(Deserialize)]
-struct Capabilities {
-    #[serde(default)]
-    image_input: Support,
-    #[serde(default)]
-    pdf_input: Support,
-    #[serde(default)]
-    thinking: Support,
-}
-
-#[derive(Default, Deserialize)]
-struct Support {
-    #[serde(default)]
-    supported: bool,
-}
-
-impl ListedForm {
-    /// Returns true if the model is listed for the record only: requests that name it fail.
-    pub(super) fn is_retired(&self) -> bool {
-        self.lifecycle.as_deref() == Some("retired")
+/// Reads an entry. A retired model is listed for the record only: requests that name it
+/// fail.
+fn model(entry: &Value) -> Entry {
+    let Some((id, entry)) = named(entry, "id") else {
+        return Entry::Nameless;
+    };
+    if entry.get("lifecycle").and_then(Value::as_str) == Some("retired") {
+        return Entry::Unusable;
     }
-
-    /// Converts the entry to a [`ListedModel`].
-    pub(super) fn model(self) -> ListedModel {
-        let retires_at = self.retires_at.as_deref();
-        let retires_at = retires_at.and_then(|at| at.parse::<jiff::Timestamp>().ok());
-        ListedModel {
-            id: self.id,
-            name: self.display_name,
-            context_window: self.max_input_tokens,
-            max_output: self.max_tokens,
-            abilities: self.capabilities.as_ref().map(Capabilities::abilities),
-            retires_at: retires_at.map(|at| jiff::tz::TimeZone::UTC.to_datetime(at).date()),
-        }
-    }
+    let retires_at = entry.get("retires_at").and_then(Value::as_str);
+    let retires_at = retires_at.and_then(|at| at.parse::<jiff::Timestamp>().ok());
+    let capabilities = entry.get("capabilities").and_then(Value::as_object);
+    Entry::Model(ListedModel {
+        id,
+        name: text(entry.get("display_name")),
+        context_window: tokens(entry.get("max_input_tokens")),
+        max_output: tokens(entry.get("max_tokens")),
+        abilities: capabilities.map(abilities),
+        retires_at: retires_at.map(|at| jiff::tz::TimeZone::UTC.to_datetime(at).date()),
+    })
 }
 
-impl Capabilities {
-    /// The model's abilities; all of the vendor's models can call tools.
-    fn abilities(&self) -> Vec<Ability> {
-        let said = [
-            (true, Ability::Tools),
-            (self.image_input.supported, Ability::Images),
-            (self.pdf_input.supported, Ability::Pdf),
-            (self.thinking.supported, Ability::Reasoning),
-        ];
-        let can = said.into_iter().filter(|(can, _)| *can);
-        can.map(|(_, ability)| ability).collect()
-    }
+/// The model's abilities; all of the vendor's models can call tools.
+fn abilities(capabilities: &Map<String, Value>) -> Vec<Ability> {
+    let can = |name: &str| {
+        let supported = capabilities.get(name).and_then(|it| it.get("supported"));
+        supported == Some(&Value::Bool(true))
+    };
+    let said = [
+        (true, Ability::Tools),
+        (can("image_input"), Ability::Images),
+        (can("pdf_input"), Ability::Pdf),
+        (can("thinking"), Ability::Reasoning),
+    ];
+    let can = said.into_iter().filter(|(can, _)| *can);
+    can.map(|(_, ability)| ability).collect()
 }
 
 #[cfg(test)]
@@ -88,13 +57,15 @@ mod tests {
     use jiff::civil::date;
     use serde_json::json;
 
-    use super::ModelList;
+    use super::read;
     use crate::ListedModel;
     use crate::catalogue::Ability;
+    use crate::listing::ModelListing;
+    use crate::listing::tests::{Reader, check_odd_entries};
 
     #[test]
     fn limits_abilities_and_the_end_are_read_where_they_are_said() {
-        let page = json!({"has_more": false, "data": [
+        let page = json!({"has_more": false, "last_id": "resembling", "data": [
             {
                 "id": "claude-new", "type": "model", "display_name": "Claude New",
                 "created_at": "2026-11-01T00:00:00Z", "lifecycle": "deprecated",
@@ -105,11 +76,10 @@ mod tests {
                 },
             },
             {"id": "claude-old", "lifecycle": "retired", "retires_at": "2026-01-05T00:00:00Z"},
-            {"id": "resembling", "retires_at": "some day"},
+            {"id": "resembling", "retires_at": "some day", "capabilities": null, "lifecycle": 4},
         ]});
-        let page: ModelList = serde_json::from_value(page).unwrap();
-        let living = page.data.into_iter().filter(|model| !model.is_retired());
-        let living: Vec<ListedModel> = living.map(super::ListedForm::model).collect();
+        let mut listing = ModelListing::default();
+        assert_eq!(read(page.to_string().as_bytes(), &mut listing), Ok(None));
         let new = ListedModel {
             id: "claude-new".to_owned(),
             name: Some("Claude New".to_owned()),
@@ -122,6 +92,38 @@ mod tests {
             id: "resembling".to_owned(),
             ..ListedModel::default()
         };
-        assert_eq!(living, [new, resembling]);
+        assert_eq!(listing, ModelListing::from(vec![new, resembling]));
+    }
+
+    #[test]
+    fn one_odd_model_hides_no_other() {
+        check_odd_entries(&Reader {
+            list: "data",
+            id: "id",
+            name: "display_name",
+            window: "max_input_tokens",
+            read: |body| {
+                let mut listing = ModelListing::default();
+                read(body, &mut listing).map(|_| listing)
+            },
+            has_empty_page: false,
+        });
+    }
+
+    #[test]
+    fn the_next_page_is_asked_for_only_where_there_is_one() {
+        for (page, expected) in [
+            (
+                json!({"data": [], "has_more": true, "last_id": "a"}),
+                Some("a"),
+            ),
+            (json!({"data": [], "has_more": false, "last_id": "a"}), None),
+            (json!({"data": [], "has_more": "yes", "last_id": "a"}), None),
+            (json!({"data": [], "has_more": true, "last_id": null}), None),
+            (json!([]), None),
+        ] {
+            let found = read(page.to_string().as_bytes(), &mut ModelListing::default());
+            assert_eq!(found.unwrap().as_deref(), expected, "{page}");
+        }
     }
 }

@@ -16,8 +16,8 @@ use super::request::names::Names;
 use super::stream::payloads::payloads;
 use super::transport::endpoint::Endpoint;
 use super::{
-    CacheTtl, CompactedBy, CompactionSetting, Compactor, Error, ListedModel, ModelStream, Provider,
-    ProviderKind, Request, Settings, stream, transport,
+    CacheTtl, CompactedBy, CompactionSetting, Compactor, Error, ModelListing, ModelStream,
+    Provider, ProviderKind, Request, Settings, stream, transport,
 };
 
 mod asking;
@@ -83,7 +83,6 @@ impl Service {
     /// The URL of a path below the base URL, which may already contain the version.
     fn url(&self, path: &str) -> Url {
         self.endpoint.url(|base| {
-            let base = base.strip_suffix("/messages").unwrap_or(base);
             let version = if base.ends_with("/v1") { "" } else { "/v1" };
             format!("{base}{version}/{path}")
         })
@@ -113,7 +112,12 @@ impl Service {
         request.max_output.or_else(known)
     }
 
-    async fn page(&self, after: Option<&str>) -> Result<listing::ModelList, Error> {
+    /// Adds a page of the list, and returns the id after which the next one begins.
+    async fn page(
+        &self,
+        after: Option<&str>,
+        listing: &mut ModelListing,
+    ) -> Result<Option<String>, Error> {
         let mut url = self.url("models");
         url.query_pairs_mut().append_pair("limit", PAGE);
         if let Some(after) = after {
@@ -121,10 +125,7 @@ impl Service {
         }
         let response = self.send(self.endpoint.http.get(url)).await?;
         let body = transport::read_whole(&self.endpoint.id, response).await?;
-        serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
-            provider: self.endpoint.id.clone(),
-            problem: format!("a list of models that is none ({error})"),
-        })
+        listing::read(&body, listing).map_err(|_| self.endpoint.no_model_list())
     }
 }
 
@@ -157,19 +158,18 @@ impl Provider for Messages {
         Ok(stream::telling(told, events))
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        let mut listed = Vec::new();
+    async fn models(&self) -> Result<ModelListing, Error> {
+        let mut listing = ModelListing::default();
         let mut after: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let page = self.0.page(after.as_deref()).await?;
-            let living = page.data.into_iter().filter(|model| !model.is_retired());
-            listed.extend(living.map(listing::ListedForm::model));
-            after = page.last_id.filter(|_| page.has_more);
-            if after.is_none() {
+            let next = self.0.page(after.as_deref(), &mut listing).await?;
+            // An id that repeats would give the same page again.
+            if next.is_none() || next == after {
                 break;
             }
+            after = next;
         }
-        Ok(listed)
+        Ok(listing)
     }
 
     fn compactor(&self, model: &str) -> Option<Compactor> {

@@ -10,7 +10,7 @@ use futures::stream::{Stream, StreamExt as _};
 use super::{Breaker, BreakerConfig, Change, Leave, Outage, Sign};
 use crate::stream::idle_timeout::is_silence;
 use crate::{
-    Compactor, Error, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request,
+    Compactor, Error, ModelEvent, ModelListing, ModelStream, Provider, ProviderKind, Request,
 };
 
 /// A provider that receives no model requests during an outage. Model lists are always requested.
@@ -81,8 +81,12 @@ impl Provider for Guarded {
         }
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+    async fn models(&self) -> Result<ModelListing, Error> {
         self.inner.models().await
+    }
+
+    fn found_address(&self) -> Option<String> {
+        self.inner.found_address()
     }
 
     fn compactor(&self, model: &str) -> Option<Compactor> {

@@ -9,7 +9,7 @@ use tokio::time::advance;
 
 use super::{BreakerConfig, Guarded};
 use crate::{
-    Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Refusal, Request,
+    Error, Finish, ModelEvent, ModelListing, ModelStream, Provider, ProviderKind, Refusal, Request,
 };
 
 /// A provider that behaves as it was last told.
@@ -71,8 +71,8 @@ impl Provider for Obedient {
             Does::RefuseRequest => Err(rejected(Refusal::Request)),
         }
     }
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        Ok(Vec::new())
+    async fn models(&self) -> Result<ModelListing, Error> {
+        Ok(ModelListing::default())
     }
 }
 

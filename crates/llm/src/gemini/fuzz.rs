@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::assembler::Assembler;
-use super::{fault, schema, wire};
+use super::{fault, listing, schema};
 use crate::Error;
 use crate::request::names::Names;
 use crate::stream::cutting::{self, owner};
@@ -45,9 +45,5 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
 
 /// Parses a list of models.
 pub(crate) fn models(body: &[u8]) {
-    if let Ok(list) = serde_json::from_slice::<wire::ModelList>(body) {
-        for model in &list.models {
-            let _ = model.can_chat();
-        }
-    }
+    drop(listing::read(body, &mut crate::ModelListing::default()));
 }

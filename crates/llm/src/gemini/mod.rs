@@ -12,13 +12,14 @@ use super::request::learned::Learned;
 use super::request::names::Names;
 use super::transport::endpoint::Endpoint;
 use super::{
-    Error, ListedModel, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
+    Error, ModelListing, ModelStream, Provider, ProviderKind, Request, Settings, stream, transport,
 };
 
 mod assembler;
 mod fault;
 #[cfg(test)]
 pub(super) mod fuzz;
+mod listing;
 mod request;
 mod schema;
 mod wire;
@@ -33,8 +34,6 @@ const VERSION: &str = "v1beta";
 const PAGE: &str = "1000";
 /// The most pages that are read.
 const MAX_PAGES: usize = 20;
-/// The method that a listed model must support.
-const METHOD: &str = "generateContent";
 
 /// A provider that speaks the `generateContent` API.
 pub struct GenerateContent {
@@ -111,7 +110,12 @@ impl GenerateContent {
         self.learned.ask(&request.model, attempt).await
     }
 
-    async fn page(&self, token: Option<&str>) -> Result<wire::ModelList, Error> {
+    /// Adds a page of the list, and returns the token of the next one.
+    async fn page(
+        &self,
+        token: Option<&str>,
+        listing: &mut ModelListing,
+    ) -> Result<Option<String>, Error> {
         let mut url = self.models_url();
         url.query_pairs_mut().append_pair("pageSize", PAGE);
         if let Some(token) = token {
@@ -119,10 +123,7 @@ impl GenerateContent {
         }
         let response = self.send(self.endpoint.http.get(url)).await?;
         let body = transport::read_whole(&self.endpoint.id, response).await?;
-        serde_json::from_slice(&body).map_err(|error| Error::BadAnswer {
-            provider: self.endpoint.id.clone(),
-            problem: format!("a list of models that is none ({error})"),
-        })
+        listing::read(&body, listing).map_err(|_| self.endpoint.no_model_list())
     }
 }
 
@@ -146,28 +147,18 @@ impl Provider for GenerateContent {
         Ok(stream::telling(told, events))
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        let mut listed = Vec::new();
+    async fn models(&self) -> Result<ModelListing, Error> {
+        let mut listing = ModelListing::default();
         let mut token: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let page = self.page(token.as_deref()).await?;
-            let chats = page.models.into_iter().filter(wire::ListedForm::can_chat);
-            listed.extend(chats.map(|model| ListedModel {
-                id: match model.name.strip_prefix("models/") {
-                    Some(id) => id.to_owned(),
-                    None => model.name,
-                },
-                name: model.display_name,
-                context_window: model.input_token_limit,
-                max_output: model.output_token_limit,
-                ..ListedModel::default()
-            }));
-            token = page.next_page_token.filter(|token| !token.is_empty());
-            if token.is_none() {
+            let next = self.page(token.as_deref(), &mut listing).await?;
+            // A token that repeats would give the same page again.
+            if next.is_none() || next == token {
                 break;
             }
+            token = next;
         }
-        Ok(listed)
+        Ok(listing)
     }
 }
 

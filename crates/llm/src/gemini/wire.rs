@@ -282,36 +282,3 @@ struct UsageForm {
     thoughts_token_count: Option<u64>,
     tool_use_prompt_token_count: Option<u64>,
 }
-
-/// A page of `GET …/models`.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ModelList {
-    /// Absent on an empty page.
-    #[serde(default)]
-    pub(super) models: Vec<ListedForm>,
-    #[serde(default)]
-    pub(super) next_page_token: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ListedForm {
-    pub(super) name: String,
-    #[serde(default)]
-    pub(super) display_name: Option<String>,
-    #[serde(default)]
-    pub(super) input_token_limit: Option<u64>,
-    #[serde(default)]
-    pub(super) output_token_limit: Option<u64>,
-    #[serde(default)]
-    pub(super) supported_generation_methods: Option<Vec<String>>,
-}
-
-impl ListedForm {
-    /// Returns true if the model generates answers; the list also has models for embeddings and pictures.
-    pub(super) fn can_chat(&self) -> bool {
-        let methods = self.supported_generation_methods.as_ref();
-        methods.is_none_or(|methods| methods.iter().any(|method| method == super::METHOD))
-    }
-}

@@ -53,6 +53,8 @@ struct Said {
     words: Vec<String>,
     /// `code`, if it is a number.
     number: Option<u16>,
+    /// The tool that the error is about, as its place in the request, if the message does not say it.
+    tool: Option<String>,
 }
 
 /// `{"error": …}`, or the error itself, or `FastAPI`'s `{"detail": …}`.
@@ -64,6 +66,7 @@ struct ErrorForm {
     msg: Option<Value>,
     code: Option<Value>,
     r#type: Option<Value>,
+    param: Option<Value>,
 }
 
 impl Said {
@@ -88,6 +91,9 @@ impl Said {
             | Value::Array(_)
             | Value::Object(_)) => other.to_string(),
         };
+        let tool = form.param.as_ref().and_then(Value::as_str);
+        let tool = tool.filter(|param| param.starts_with("tools[") && !message.contains(*param));
+        let tool = tool.map(str::to_owned);
         let number = form.code.as_ref().and_then(|code| match code {
             Value::String(text) => text.parse().ok(),
             Value::Number(number) => number.as_u64(),
@@ -100,6 +106,7 @@ impl Said {
                 .filter_map(|word| word.as_str().map(str::to_ascii_lowercase))
                 .collect(),
             number: number.and_then(|number| u16::try_from(number).ok()),
+            tool,
         })
     }
 
@@ -139,6 +146,10 @@ impl Said {
         let said = match (quote(&self.message, origin.key), status) {
             (said, Some(status)) if said.is_empty() => format!("HTTP {status}"),
             (said, _) => said,
+        };
+        let said = match &self.tool {
+            Some(tool) => format!("{said} (`{tool}`)"),
+            None => said,
         };
         let verdict = if self.is_overflow(status) {
             Verdict::Overflow

@@ -1,9 +1,10 @@
 //! The state that both APIs share: the server's address, its earlier refusals, its models.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use reqwest::header::AUTHORIZATION;
-use reqwest::{Client, RequestBuilder, Response, Url};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url};
 
 use super::models;
 use super::omitted::{Lesson, Omitted, Part};
@@ -14,11 +15,13 @@ use crate::request::learned::Learned;
 use crate::transport::endpoint::Endpoint;
 use crate::transport::{self, Refused};
 use crate::{
-    CompactedBy, CompactionSetting, Compactor, Error, ListedModel, ProviderKind, Request, Settings,
+    CompactedBy, CompactionSetting, Compactor, Error, ModelListing, ProviderKind, Request, Settings,
 };
 
 /// The vendor's base URL.
 const VENDOR_URL: &str = "https://api.openai.com/v1";
+/// The version that people leave out of an address.
+const VERSION: &str = "/v1";
 /// The vendor's host.
 const VENDOR_HOST: &str = "api.openai.com";
 
@@ -31,6 +34,8 @@ pub(super) struct Server {
     learned: Learned<Lesson>,
     /// The setting that decides who compacts the context.
     compaction: CompactionSetting,
+    /// True if the server answered below `/v1`, which the base URL lacks.
+    is_below_v1: AtomicBool,
 }
 
 /// A response that has started, and the messages to show before it.
@@ -58,20 +63,40 @@ impl Server {
             endpoint,
             learned: Learned::default(),
             compaction,
+            is_below_v1: AtomicBool::new(false),
         })
     }
 
     /// The URL of a path below the base URL.
     pub(super) fn url(&self, path: &str) -> Url {
-        self.endpoint.url(|base| {
-            // People paste the address of an operation, too.
-            let operations = ["/chat/completions", "/completions", "/responses", "/models"];
-            let base = operations
-                .iter()
-                .find_map(|it| base.strip_suffix(it))
-                .unwrap_or(base);
-            format!("{base}/{path}")
-        })
+        let version = if self.is_below_v1.load(Ordering::Relaxed) {
+            VERSION
+        } else {
+            ""
+        };
+        self.endpoint.url(|base| format!("{base}{version}/{path}"))
+    }
+
+    /// The base URL with `/v1`, if the server answered there and not at the configured one.
+    pub(super) fn found_address(&self) -> Option<String> {
+        let is_found = self.is_below_v1.load(Ordering::Relaxed);
+        is_found.then(|| self.endpoint.url(|base| format!("{base}{VERSION}")).into())
+    }
+
+    /// The URL with `/v1` after the base URL; `None` if that has a version, or `/v1` was found before.
+    fn url_below_v1(&self, url: &Url) -> Option<Url> {
+        let base = self.endpoint.url(str::to_owned);
+        let base = base.path().trim_end_matches('/');
+        let last = base.rsplit('/').next().unwrap_or_default();
+        let number = last.strip_prefix('v').unwrap_or_default();
+        let has_version = number.starts_with(|letter: char| letter.is_ascii_digit());
+        if has_version || self.is_below_v1.load(Ordering::Relaxed) {
+            return None;
+        }
+        let operation = url.path().strip_prefix(base)?.to_owned();
+        let mut below = url.clone();
+        below.set_path(&format!("{base}{VERSION}{operation}"));
+        Some(below)
     }
 
     /// Returns true if the server runs the vendor's models, whose names tell what they accept.
@@ -125,17 +150,27 @@ impl Server {
     }
 
     /// The models that the server lists.
-    pub(super) async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        let get = self.endpoint.http.get(self.url("models"));
+    pub(super) async fn models(&self) -> Result<ModelListing, Error> {
+        let url = self.url("models");
+        let below = self.url_below_v1(&url);
+        let listed = self.models_at(url).await;
+        // Some servers answer an unknown address with a page.
+        if let (Err(Error::BadAnswer { .. }), Some(below)) = (&listed, below)
+            && let Ok(found) = self.models_at(below).await
+        {
+            self.is_below_v1.store(true, Ordering::Relaxed);
+            return Ok(found);
+        }
+        listed
+    }
+
+    async fn models_at(&self, url: Url) -> Result<ModelListing, Error> {
         let response = self
-            .send(get)
+            .send(self.endpoint.http.get(url))
             .await?
             .map_err(|refused| fault::refused(self.endpoint.origin(), &refused))?;
         let body = transport::read_whole(&self.endpoint.id, response).await?;
-        models::listed(&body).ok_or_else(|| Error::BadAnswer {
-            provider: self.endpoint.id.clone(),
-            problem: "an invalid model list".to_owned(),
-        })
+        models::listed(&body).map_err(|_| self.endpoint.no_model_list())
     }
 
     /// The error for tools that cannot be serialized as JSON.
@@ -146,13 +181,46 @@ impl Server {
         }
     }
 
+    /// Sends a request. If its address does not exist, the same address below `/v1` is tried, which people often
+    /// leave out; where it exists, it is used from then on.
     async fn send(&self, request: RequestBuilder) -> Result<Result<Response, Refused>, Error> {
         let request = match self.endpoint.key_header("Bearer ")? {
             Some(key) => request.header(AUTHORIZATION, key),
             None => request,
         };
-        transport::send(&self.endpoint.id, request).await
+        let again = request.try_clone();
+        let answer = transport::send(&self.endpoint.id, request).await?;
+        let Err(refused) = &answer else {
+            return Ok(answer);
+        };
+        let Some(again) = again.filter(|_| is_unknown_address(refused.status)) else {
+            return Ok(answer);
+        };
+        let (client, Ok(mut again)) = again.build_split() else {
+            return Ok(answer);
+        };
+        let Some(below) = self.url_below_v1(again.url()) else {
+            return Ok(answer);
+        };
+        *again.url_mut() = below;
+        let again = RequestBuilder::from_parts(client, again);
+        match transport::send(&self.endpoint.id, again).await {
+            Ok(Err(refused)) if is_unknown_address(refused.status) => Ok(answer),
+            Ok(found) => {
+                self.is_below_v1.store(true, Ordering::Relaxed);
+                Ok(found)
+            }
+            Err(_) => Ok(answer),
+        }
     }
+}
+
+/// Returns true for the statuses of an address that does not exist.
+fn is_unknown_address(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    )
 }
 
 impl Opened {
@@ -232,6 +300,24 @@ mod tests {
             "http://h/x?api-version=1",
             "http://h/x/models?api-version=1",
         );
+    }
+
+    #[test]
+    fn a_base_without_a_version_may_lack_v1() {
+        for (base, expected) in [
+            ("http://h", Some("http://h/v1/models")),
+            ("http://h/", Some("http://h/v1/models")),
+            ("http://h/openai", Some("http://h/openai/v1/models")),
+            ("http://h/x?a=1", Some("http://h/x/v1/models?a=1")),
+            ("http://h/vllm", Some("http://h/vllm/v1/models")),
+            ("http://h/v1", None),
+            ("http://h/api/paas/v4", None),
+            ("http://h/v1beta", None),
+        ] {
+            let provider = connect(ProviderKind::OpenAiCompatible, "", base).unwrap();
+            let below = provider.url_below_v1(&provider.url("models"));
+            assert_eq!(below.as_ref().map(reqwest::Url::as_str), expected, "{base}");
+        }
     }
 
     /// Asserts S0.25.

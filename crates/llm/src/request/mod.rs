@@ -6,4 +6,5 @@ pub(super) mod interleave;
 pub(super) mod learned;
 pub(super) mod names;
 pub(super) mod pairing;
+mod refused_tool;
 pub(crate) mod schema;

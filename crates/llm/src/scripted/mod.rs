@@ -11,7 +11,8 @@ use futures::stream::{self, StreamExt};
 
 use self::plan::{Breakdown, Script, plan};
 use super::{
-    Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Request, tokens,
+    Error, Finish, ListedModel, ModelEvent, ModelListing, ModelStream, Provider, ProviderKind,
+    Request, tokens,
 };
 use sepal_core::domain::{Entry, TokenUsage};
 
@@ -95,12 +96,13 @@ impl Provider for Scripted {
         Ok(paced.boxed())
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        Ok(vec![ListedModel {
+    async fn models(&self) -> Result<ModelListing, Error> {
+        let model = ListedModel {
             id: MODEL.to_owned(),
             name: Some("Scripted model".to_owned()),
             ..ListedModel::default()
-        }])
+        };
+        Ok(vec![model].into())
     }
 }
 

@@ -157,6 +157,7 @@ fn check_order(events: &[ModelEvent], ending: Option<&Error>) {
             ModelEvent::Text(_)
             | ModelEvent::Reasoning(_)
             | ModelEvent::Usage(_)
+            | ModelEvent::TextWasReasoning
             | ModelEvent::Native(_)
             | ModelEvent::Compacted(_)
             | ModelEvent::LeftOut(_)
@@ -183,6 +184,6 @@ fn size(event: &ModelEvent) -> usize {
         ModelEvent::CallArguments { json, .. } => json.len(),
         ModelEvent::Native(native) => native.blocks.to_string().len(),
         ModelEvent::Compacted(it) => it.summary.as_ref().map_or(0, String::len),
-        ModelEvent::Usage(_) | ModelEvent::Finished(_) => 0,
+        ModelEvent::Usage(_) | ModelEvent::Finished(_) | ModelEvent::TextWasReasoning => 0,
     }
 }

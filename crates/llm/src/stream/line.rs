@@ -3,7 +3,7 @@
 use crate::ModelEvent;
 use sepal_core::domain::TokenUsage;
 
-/// Formats events: `text`, `(thought)`, `0:id/name` for a new call, `0+json` for its arguments, `#usage`,
+/// Formats events: `text`, `(thought)`, `<(` where the text so far was reasoning, `0:id/name` for a new call, `0+json` for its arguments, `#usage`,
 /// native blocks as JSON, `~summary~before>after` for a compaction, `-left out`, `!detail`, `.finish`. Only
 /// the last usage is shown.
 pub(crate) fn one_line<'a>(
@@ -18,6 +18,7 @@ pub(crate) fn one_line<'a>(
     let shown = shown.map(|(_, event)| match event {
         ModelEvent::Text(text) => text.clone(),
         ModelEvent::Reasoning(text) => format!("({text})"),
+        ModelEvent::TextWasReasoning => "<(".to_owned(),
         ModelEvent::CallStarted {
             index,
             provider_id,

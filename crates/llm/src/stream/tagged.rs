@@ -13,6 +13,26 @@ const TAGS: [(&str, &str); 3] = [
 pub(crate) enum Piece {
     Text(String),
     Thought(String),
+    /// All text so far was a thought.
+    TextWasThought,
+}
+
+/// The text of a whole answer without the thoughts between tags that may precede it. Thoughts that never end
+/// stay.
+pub(crate) fn without_thoughts(answer: &str) -> &str {
+    if !TAGS.iter().any(|(_, end)| answer.contains(end)) {
+        return answer;
+    }
+    let mut tagged = Tagged::default();
+    let mut said = 0;
+    for piece in tagged.push(answer).into_iter().chain(tagged.end()) {
+        if let Piece::Text(text) = piece {
+            said += text.len();
+        }
+    }
+    // Thoughts come first, so the text is the end of the answer.
+    let begin = answer.len().saturating_sub(said);
+    answer.get(begin..).unwrap_or(answer)
 }
 
 /// The position in an answer, over all its pieces.
@@ -32,8 +52,9 @@ enum State {
     Thinking(&'static str, bool),
     /// The line breaks behind the thoughts are left out.
     After,
-    /// The text of an answer without an opening tag; some models' requests end with it.
-    Open,
+    /// The text of an answer without an opening tag; some models' requests end with it. Holds whether text was
+    /// said, and whether a backtick is open: a tag between backticks is quoted.
+    Open { has_said: bool, is_quoted: bool },
     /// Nothing is looked for any more.
     Plain,
 }
@@ -62,8 +83,17 @@ impl Tagged {
         }
         Some(match self.state {
             State::Thinking(..) => Piece::Thought(held),
-            State::Start | State::After | State::Open | State::Plain => Piece::Text(held),
+            State::Start | State::After | State::Open { .. } | State::Plain => Piece::Text(held),
         })
+    }
+
+    /// Emits text before which nothing was said, or of which nothing is quoted yet, as the state says.
+    fn say(&mut self, said: &str, (has_said, is_quoted): (bool, bool), pieces: &mut Vec<Piece>) {
+        self.state = State::Open {
+            has_said: has_said || !said.is_empty(),
+            is_quoted: is_quoted != changes_quoting(said),
+        };
+        add_text(pieces, said);
     }
 
     /// Reads up to the next tag; returns the rest behind it.
@@ -83,7 +113,10 @@ impl Tagged {
                     text.clone_into(&mut self.held);
                     return None;
                 }
-                self.state = State::Open;
+                self.state = State::Open {
+                    has_said: false,
+                    is_quoted: false,
+                };
                 Some(text.to_owned())
             }
             State::Thinking(end, has_begun) => {
@@ -108,23 +141,35 @@ impl Tagged {
                 add_text(pieces, rest);
                 None
             }
-            State::Open => {
+            State::Open {
+                has_said,
+                is_quoted,
+            } => {
                 let found = TAGS
                     .iter()
                     .filter_map(|(_, end)| Some((text.find(end)?, *end)))
                     .min();
-                if let Some((at, end)) = found {
-                    // What was not shown yet is a thought; what was shown stays where it is.
-                    let before = text.get(..at).unwrap_or_default();
-                    add_thought(pieces, before);
-                    self.state = State::After;
-                    return Some(text.get(at + end.len()..).unwrap_or_default().to_owned());
+                let Some((at, end)) = found else {
+                    let ends: Vec<&str> = TAGS.iter().map(|(_, end)| *end).collect();
+                    let (said, held) = text.split_at(tail(text, &ends));
+                    self.say(said, (has_said, is_quoted), pieces);
+                    held.clone_into(&mut self.held);
+                    return None;
+                };
+                let before = text.get(..at).unwrap_or_default();
+                let behind = at + end.len();
+                let rest = text.get(behind..).unwrap_or_default().to_owned();
+                if is_quoted != changes_quoting(before) {
+                    let quoted = text.get(..behind).unwrap_or_default();
+                    self.say(quoted, (has_said, is_quoted), pieces);
+                    return Some(rest);
                 }
-                let ends: Vec<&str> = TAGS.iter().map(|(_, end)| *end).collect();
-                let (said, held) = text.split_at(tail(text, &ends));
-                add_text(pieces, said);
-                held.clone_into(&mut self.held);
-                None
+                if has_said {
+                    pieces.push(Piece::TextWasThought);
+                }
+                add_thought(pieces, before);
+                self.state = State::After;
+                Some(rest)
             }
             State::Plain => {
                 add_text(pieces, text);
@@ -132,6 +177,11 @@ impl Tagged {
             }
         }
     }
+}
+
+/// Returns true if a text opens or closes a quotation in backticks.
+fn changes_quoting(text: &str) -> bool {
+    text.matches('`').count() % 2 == 1
 }
 
 /// Returns the position from which on a text may be the beginning of one of these tags.
@@ -157,7 +207,7 @@ fn add_thought(pieces: &mut Vec<Piece>, text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, Tagged};
+    use super::{Piece, Tagged, without_thoughts};
 
     /// Reads an answer in pieces; thoughts are shown in brackets.
     fn read<'a>(said: impl IntoIterator<Item = &'a str>) -> String {
@@ -165,6 +215,7 @@ mod tests {
         let mut take = |piece: Piece| match piece {
             Piece::Text(more) => text.push_str(&more),
             Piece::Thought(more) => thought.push_str(&more),
+            Piece::TextWasThought => thought.push_str(&std::mem::take(&mut text)),
         };
         for piece in said {
             tagged.push(piece).into_iter().for_each(&mut take);
@@ -200,6 +251,19 @@ mod tests {
             ),
             ("  yes", "  yes"),
             ("", ""),
+            // The server has left out the opening tag.
+            ("hm\n</think>\n\nyes", "(hm\n) yes"),
+            ("a < b\n</thinking>yes", "(a < b\n) yes"),
+            ("hm</thought>yes</thought>", "(hm) yes</thought>"),
+            ("</think>yes", "yes"),
+            ("hm</think>", "(hm) "),
+            ("`x` hm</think>yes", "(`x` hm) yes"),
+            // A quoted tag is text.
+            ("it is `</think>`, so", "it is `</think>`, so"),
+            (
+                "```\n</think>\n```\nhm</think>yes",
+                "(```\n</think>\n```\nhm) yes",
+            ),
         ] {
             assert_eq!(read([answer]), expected, "{answer:?} whole");
             let chars = answer
@@ -210,9 +274,17 @@ mod tests {
     }
 
     #[test]
-    fn a_closing_tag_alone_ends_what_was_a_thought() {
-        assert_eq!(read(["hm\n</think>\n\nyes"]), "(hm\n) yes");
-        // What was shown already stays text; the tag is left out.
-        assert_eq!(read(["hm", "</th", "ink>", "\n", "yes"]), "hmyes");
+    fn a_stored_answer_is_sent_back_without_its_thoughts() {
+        for (answer, expected) in [
+            ("<think>hm</think>\n\nyes", "yes"),
+            ("hm\n</think>\n\nyes", "yes"),
+            ("<thinking>hm</thinking>", ""),
+            ("yes", "yes"),
+            ("it is `</think>`, so", "it is `</think>`, so"),
+            ("a <think>b</think> c", " c"),
+            ("<think>it never ends", "<think>it never ends"),
+        ] {
+            assert_eq!(without_thoughts(answer), expected, "{answer:?}");
+        }
     }
 }

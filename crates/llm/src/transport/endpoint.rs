@@ -83,14 +83,12 @@ impl Endpoint {
         } = settings;
         let key = api_key.as_ref().map(|key| bare_key(key.expose_secret()));
         let key = key.filter(|key| !key.is_empty()).map(SecretString::from);
-        let address = base_url
-            .as_deref()
-            .map(without_quotes)
-            .filter(|url| !url.is_empty());
-        let Some(address) = address.or(vendor) else {
+        let address = base_url.map(|url| base_address(&url));
+        let address = address.filter(|url| !url.is_empty());
+        let Some(address) = address.or(vendor.map(ToOwned::to_owned)) else {
             return Err(misconfigured(&id, "it needs a `base_url`".to_owned()));
         };
-        let base = Url::parse(address)
+        let base = Url::parse(&address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
             .ok_or_else(|| {
@@ -124,6 +122,14 @@ impl Endpoint {
         let whole = path(url.path().trim_end_matches('/'));
         url.set_path(&whole);
         url
+    }
+
+    /// The error of an answer that is no list of models.
+    pub(crate) fn no_model_list(&self) -> Error {
+        Error::BadAnswer {
+            provider: self.id.clone(),
+            problem: "an invalid model list".to_owned(),
+        }
     }
 
     /// The key as a header value, after `scheme`; `None` if there is no key.
@@ -171,9 +177,29 @@ impl Endpoint {
     }
 }
 
+/// The operations whose addresses people paste instead of the base URL.
+const OPERATIONS: [&str; 6] = [
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/models",
+    "/embeddings",
+];
+
+/// Returns a base URL without what people paste around it: spaces, quotes, and the operation at its end. Its
+/// query stays.
+pub fn base_address(address: &str) -> String {
+    let address = without_quotes(address);
+    let (path, query) = address.split_at(address.find('?').unwrap_or(address.len()));
+    let path = path.trim_end_matches('/');
+    let base = OPERATIONS.iter().find_map(|it| path.strip_suffix(it));
+    format!("{}{query}", base.unwrap_or(path))
+}
+
 /// Returns a key without what people paste around it: spaces, line ends, invisible characters, quotes, and the
 /// scheme of its header.
-fn bare_key(key: &str) -> String {
+pub fn bare_key(key: &str) -> String {
     let is_visible = |c: &char| !matches!(c, '\u{feff}' | '\u{200b}'..='\u{200f}' | '\u{2060}');
     let key: String = key.chars().filter(is_visible).collect();
     let mut key = without_quotes(&key);
@@ -204,7 +230,40 @@ fn misconfigured(provider: &str, problem: String) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use super::bare_key;
+    use super::{bare_key, base_address};
+
+    #[test]
+    fn an_address_is_taken_without_what_is_around_it() {
+        for address in [
+            "http://h/v1",
+            "http://h/v1/",
+            " http://h/v1\n",
+            "\"http://h/v1\"",
+            "`http://h/v1/`",
+            "http://h/v1/chat/completions",
+            "http://h/v1/chat/completions/",
+            "http://h/v1/completions",
+            "http://h/v1/responses",
+            "http://h/v1/messages",
+            "http://h/v1/models",
+            "http://h/v1/embeddings",
+        ] {
+            assert_eq!(base_address(address), "http://h/v1", "{address}");
+        }
+        for (address, expected) in [
+            ("http://h/x?api-version=1", "http://h/x?api-version=1"),
+            (
+                "http://h/x/models?api-version=1",
+                "http://h/x?api-version=1",
+            ),
+            ("http://h", "http://h"),
+            ("http://h/", "http://h"),
+            ("", ""),
+            (" ", ""),
+        ] {
+            assert_eq!(base_address(address), expected, "{address}");
+        }
+    }
 
     #[test]
     fn a_key_is_taken_without_what_is_around_it() {

@@ -22,6 +22,12 @@ pub(super) const SILENCE: Duration = Duration::from_mins(5);
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 /// The most characters of a provider's error message that are passed on.
 const MAX_SAID_CHARACTERS: usize = 500;
+/// The text that replaces our key in a provider's message.
+const MASK: &str = "[key]";
+/// The fewest letters of a key that is replaced.
+const FEWEST_LETTERS: usize = 3;
+/// The letters from which on a key is replaced inside of words too.
+const LONG_KEY: usize = 6;
 
 /// A response with an error status.
 #[derive(Debug)]
@@ -84,16 +90,40 @@ async fn read_to_end(provider: &str, mut response: Response) -> Result<Vec<u8>, 
 
 /// A provider's message on one line, truncated, with our key replaced.
 pub(super) fn quote(text: &str, key: Option<&str>) -> String {
-    let text = match key {
-        Some(key) if !key.is_empty() => text.replace(key, "[key]"),
-        Some(_) | None => text.to_owned(),
-    };
+    let text = key.map_or_else(|| text.to_owned(), |key| without_key(text, key));
     let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if let Some((at, _)) = words.char_indices().nth(MAX_SAID_CHARACTERS) {
         words.truncate(at);
         words.push('…');
     }
     words
+}
+
+/// A text without our key. Local servers are given any word as their key: one of one or two letters is no secret, and
+/// a short one is replaced only where it stands alone.
+fn without_key(text: &str, key: &str) -> String {
+    let letters = key.chars().count();
+    if letters < FEWEST_LETTERS {
+        return text.to_owned();
+    }
+    if letters >= LONG_KEY {
+        return text.replace(key, MASK);
+    }
+    let is_inner = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
+    let mut shown = String::with_capacity(text.len());
+    let mut copied = 0;
+    for (at, key) in text.match_indices(key) {
+        let end = at + key.len();
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text.get(end..).and_then(|after| after.chars().next());
+        if !is_inner(before) && !is_inner(after) {
+            shown.push_str(text.get(copied..at).unwrap_or_default());
+            shown.push_str(MASK);
+            copied = end;
+        }
+    }
+    shown.push_str(text.get(copied..).unwrap_or_default());
+    shown
 }
 
 /// The pause that the provider asks for, in milliseconds, in seconds, or as a date.
@@ -223,7 +253,23 @@ mod tests {
     #[test]
     fn a_quote_is_short_and_holds_no_key() {
         assert_eq!(quote(" a\n b ", None), "a b");
-        assert_eq!(quote("bad key sk-1!", Some("sk-1")), "bad key [key]!");
+        for (text, key, expected) in [
+            ("bad key sk-1!", "sk-1", "bad key [key]!"),
+            (
+                "bad key sk-12, see sk-1",
+                "sk-1",
+                "bad key sk-12, see [key]",
+            ),
+            ("bad key xsk-123456x", "sk-123456", "bad key x[key]x"),
+            ("a model must be named", "a", "a model must be named"),
+            ("no model at x", "x", "no model at x"),
+            ("it is not so", "no", "it is not so"),
+            ("none of them, (none)", "none", "[key] of them, ([key])"),
+            ("nonetheless", "none", "nonetheless"),
+            ("密钥错误", "密钥", "密钥错误"),
+        ] {
+            assert_eq!(quote(text, Some(key)), expected, "{key}");
+        }
         assert_eq!(quote(&"ä".repeat(600), Some("")).chars().count(), 501);
     }
 }

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use sepal_llm::{self as llm, KeyFault, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use sepal_llm::{
+    self as llm, KeyFault, ModelListing, ModelStream, Provider, ProviderKind, Request,
+};
 
 /// A provider that cannot work and returns the reason for every request.
 pub(super) struct Unusable {
@@ -39,7 +41,7 @@ impl Provider for Unusable {
         Err(self.error())
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, llm::Error> {
+    async fn models(&self) -> Result<ModelListing, llm::Error> {
         Err(self.error())
     }
 }

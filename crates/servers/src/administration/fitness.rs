@@ -18,7 +18,7 @@ use sepal_sandbox::host::SandboxHost;
 const MAX_SECRET: usize = 16 * 1024;
 
 /// Server names that are reserved, because they are paths below `/api/mcp`.
-const RESERVED: [&str; 4] = ["add", "health", "package", "test"];
+const RESERVED: [&str; 5] = ["add", "health", "package", "read", "test"];
 
 /// A server to add or to try.
 #[derive(Clone)]

@@ -15,9 +15,11 @@ pub use self::report::{Reports, ServerReport, TestReport};
 pub use self::tools::ToolChange;
 pub use self::trial::Trials;
 use super::error::Error;
+use super::permission::adds_servers;
 use super::person_connections::Connections;
 use super::registry::Servers;
 use sepal_core::domain::Caller;
+use sepal_mcp::config::{Pasted, read_pasted};
 
 /// The operations of a caller that change the registry.
 pub struct Administration<'a> {
@@ -56,6 +58,14 @@ impl Servers {
             servers: self,
             caller,
         }
+    }
+}
+
+impl Administration<'_> {
+    /// Reads what somebody pasted, for those who may add servers.
+    pub fn read_pasted(&self, text: &str) -> Result<Pasted, Error> {
+        adds_servers(self.caller, self.servers.0.roles)?;
+        Ok(read_pasted(text))
     }
 }
 

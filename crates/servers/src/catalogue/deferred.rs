@@ -77,7 +77,7 @@ impl Deferred {
             let of_server = by_server.entry(&tool.at.server).or_default();
             of_server.push(tool.tool.clone());
         }
-        let ways = [finding(&by_server), using()];
+        let ways = [finding(of_servers(&by_server)), using()];
         let told: Arc<[Tool]> = bundled.iter().map(|tool| tool.tool.clone()).collect();
         let servers = by_server.into_iter().map(|(server, tools)| ServerTools {
             server: server.to_owned(),
@@ -174,6 +174,18 @@ impl Deferred {
     }
 }
 
+/// Returns the two tools that find and call the tools that a provider refused to be sent.
+pub(super) fn ways_to(refused: &[&str]) -> [Tool; 2] {
+    let names: Vec<String> = refused.iter().map(|name| format!("`{name}`")).collect();
+    let description = format!(
+        "Finds tools by words. These tools can be used although their definitions are not sent: {}. Search \
+         for one by its name to read its description and the schema of its arguments, and call it with \
+         `{USE_TOOL}`.",
+        names.join(", ")
+    );
+    [finding(description), using()]
+}
+
 /// Returns the tool and the arguments of a call of `use_tool`, or the error in the call.
 pub fn asked_for(args: &Value) -> Result<(String, Value), String> {
     let tool = args.get("tool").and_then(Value::as_str);
@@ -200,17 +212,20 @@ fn no_object() -> String {
     format!("the arguments of `{USE_TOOL}` are not valid: `arguments` is an object")
 }
 
-fn finding(by_server: &BTreeMap<&str, Vec<Tool>>) -> Tool {
+fn of_servers(by_server: &BTreeMap<&str, Vec<Tool>>) -> String {
     let servers = by_server.iter();
     let servers: Vec<String> = servers
         .map(|(server, tools)| format!("{server} ({})", tools.len()))
         .collect();
-    let description = format!(
+    format!(
         "Finds tools by words. More tools than those listed here can be used; their number by server: \
          {}. Search before you say that something cannot be done. Each result has a tool's name, its \
          description and the schema of its arguments; call the tool with `{USE_TOOL}`.",
         servers.join(", ")
-    );
+    )
+}
+
+fn finding(description: String) -> Tool {
     tool(
         FIND_TOOLS,
         description,

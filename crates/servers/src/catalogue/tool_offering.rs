@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use super::deferred::Deferred;
+use super::deferred::{self, Deferred};
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::rule_sets::{ListedRule, RuleSets, is_rule};
 use sepal_core::domain::{Digest, TenantId, Timestamp, Tool, ToolRef, UserId};
 use sepal_core::history;
 use sepal_core::session::{PolicyEffect, Rules};
 use sepal_llm::tokens;
-use sepal_llm::tool_search::Searchable;
+use sepal_llm::tool_search::{Searchable, ServerTools};
 use sepal_mcp::{Naming, Offer, Toolbox, ToolboxTool, is_offered};
 use sepal_sandbox::Image;
 use sepal_skills as skills;
@@ -115,6 +115,38 @@ impl ToolOffer {
         });
         Self {
             definitions: with(&self.definitions),
+            searchable,
+        }
+    }
+}
+
+impl ToolOffer {
+    /// Returns this offer without the definitions of the tools that a provider refused. The model can still
+    /// find and call them.
+    #[must_use]
+    pub fn without(&self, refused: &[&str]) -> Self {
+        if refused.is_empty() {
+            return self.clone();
+        }
+        let ways = deferred::ways_to(refused);
+        let kept = |tool: &&Tool| !refused.contains(&tool.name.as_str());
+        let with_ways = |tools: &Arc<[Tool]>| -> Arc<[Tool]> {
+            let has = |name: &str| tools.iter().any(|tool| tool.name == name);
+            let missing = ways.iter().filter(|way| !has(&way.name));
+            tools.iter().filter(kept).chain(missing).cloned().collect()
+        };
+        let searchable = self.searchable.as_ref().map(|searchable| {
+            let servers = searchable.servers.iter().map(|of| ServerTools {
+                server: of.server.clone(),
+                tools: of.tools.iter().filter(kept).cloned().collect(),
+            });
+            Arc::new(Searchable {
+                told: with_ways(&searchable.told),
+                servers: servers.filter(|of| !of.tools.is_empty()).collect(),
+            })
+        });
+        Self {
+            definitions: with_ways(&self.definitions),
             searchable,
         }
     }

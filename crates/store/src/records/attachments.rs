@@ -23,6 +23,16 @@ impl AttachedTo<'_> {
     }
 }
 
+/// The result of storing an attachment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PutOutcome {
+    Stored,
+    /// The session has no row: it was deleted, or its row is not written yet.
+    NoSession,
+    /// The session would hold more bytes than it may.
+    Full,
+}
+
 /// Access to the stored attachments.
 pub struct Attachments<'s> {
     db: &'s Db,
@@ -33,15 +43,15 @@ impl<'s> Attachments<'s> {
         Self { db }
     }
 
-    /// Stores an attachment. Returns false if the session does not exist, or would hold more than `most`
-    /// bytes. If the session already holds this content, its metadata is replaced, and with that its name.
+    /// Stores an attachment. A session may hold `most` bytes. If the session already holds this content, its
+    /// metadata is replaced, and with that its name.
     pub async fn put(
         &self,
         to: AttachedTo<'_>,
         attachment: &Attachment,
         content: Vec<u8>,
         (most, at): (u64, Timestamp),
-    ) -> Result<bool, Error> {
+    ) -> Result<PutOutcome, Error> {
         let (key, is_ahead) = (to.key(), matches!(to, AttachedTo::Ahead(_)));
         let (tenant, session) = (key.tenant.as_str(), key.session.as_str());
         let id = attachment.id.as_str();
@@ -75,7 +85,16 @@ impl<'s> Attachments<'s> {
                 ],
             ),
         ];
-        Ok(self.db.execute_all(put).await?.is_some())
+        if self.db.execute_all(put).await?.is_some() {
+            return Ok(PutOutcome::Stored);
+        }
+        let sql = "SELECT id FROM sessions WHERE tenant = $1 AND id = $2";
+        let row: Option<(String,)> = self.db.fetch_optional(sql, args![tenant, session]).await?;
+        Ok(if row.is_none() && !is_ahead {
+            PutOutcome::NoSession
+        } else {
+            PutOutcome::Full
+        })
     }
 
     /// Copies the attachments of a session to another one of the same tenant that is about to be written.

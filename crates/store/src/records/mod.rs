@@ -41,7 +41,7 @@ mod webhooks;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
-pub use attachments::{AttachedTo, Attachments};
+pub use attachments::{AttachedTo, Attachments, PutOutcome};
 pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};

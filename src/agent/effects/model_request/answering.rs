@@ -219,6 +219,9 @@ impl RequestScope {
             Progress::Event(ModelEvent::Reasoning(piece)) => {
                 self.feed.say(self.ticket, DeltaKind::Reasoning, piece);
             }
+            Progress::Event(ModelEvent::TextWasReasoning) => {
+                self.feed.turn_text_into_reasoning(self.ticket);
+            }
             Progress::Event(ModelEvent::LeftOut(what)) => {
                 tracing::warn!("{what}");
                 self.announce("parameter_left_out", what);

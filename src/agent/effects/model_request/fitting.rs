@@ -454,6 +454,30 @@ impl FittedHistory<'_> {
         is_refused
     }
 
+    /// Returns true if the request should be repeated without a tool that the provider refuses. The tool is left
+    /// out for the rest of the session, and people are told once.
+    pub(super) fn leaves_out_tool(&self, request: &CandidateRequest, error: &llm::Error) -> bool {
+        let Some(tool) = request.body.refused_tool(error) else {
+            return false;
+        };
+        let scope = &self.context.scope;
+        let tools = &scope.agent.tools;
+        let is_new = tools.leave_out(&self.candidate.choice.provider, tool);
+        if is_new {
+            let server = tools.server_of(&tool.name);
+            let server =
+                server.map_or_else(String::new, |server| format!(" of the server `{server}`"));
+            let name = &tool.name;
+            tracing::warn!(tool.name = %name, ?error, "A provider refuses the tool `{name}`");
+            let text = format!(
+                "The tool `{name}`{server} is left out for the rest of this session, because {error}. The model can \
+                 still find it and call it with `use_tool`."
+            );
+            scope.announce("tool_left_out", text);
+        }
+        is_new
+    }
+
     /// Calibrates the counter with the provider's count.
     pub(super) fn calibrate(&self, answer: &llm::Answer, counted: u64) {
         let (agent, choice) = (&self.context.scope.agent, &self.candidate.choice);

@@ -307,7 +307,8 @@ impl GatheredContext {
                 Err(NoAnswer::Failed(failed)) => failed,
             };
             scope.meter.fail(&failed.so_far, &scope.agent);
-            if fitted.forgets_block(&admitted.request, &failed.error) {
+            let (request, error) = (&admitted.request, &failed.error);
+            if fitted.forgets_block(request, error) || fitted.leaves_out_tool(request, error) {
                 candidates.push_front(candidate.clone());
                 continue;
             }

@@ -8,6 +8,7 @@ pub(super) mod dry_run;
 pub(in crate::agent) mod hosts;
 pub(in crate::agent) mod outcome;
 pub(in crate::agent) mod proposal;
+mod refused_tools;
 pub(in crate::agent) mod tasks;
 mod waiting;
 pub(in crate::agent) mod workspace;
@@ -22,12 +23,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::digest::DigestInputs;
 use self::outcome::{failed, fenced, gone_tool, kept};
+use self::refused_tools::RefusedTools;
 use self::tasks::{CallStop, FailedConnection, TaskCall};
 use self::waiting::PersonWaits;
 use crate::agent::attachments::Attachments;
 use crate::agent::checkpoints::Checkpoints;
 use crate::agent::journal::fence::Fence;
-use crate::domain::{BlobId, Code, Digest, EngineId, Memo, ToolRef, TurnId, UserId};
+use crate::domain::{BlobId, Code, Digest, EngineId, Memo, Tool, ToolRef, TurnId, UserId};
 use crate::mcp::{self, CallNews, ToolAnswer, ToolboxTool};
 use crate::sandbox::ImageId;
 use crate::sandbox::assignment::SandboxAssignment;
@@ -61,6 +63,8 @@ pub struct SessionTools {
     /// The attachments that could not be put into the workspace in a turn. The lock is never held across an
     /// await.
     unplaced: Mutex<(TurnId, Vec<BlobId>)>,
+    /// The tools that providers refused to be sent.
+    refused: RefusedTools,
 }
 
 /// An approved call with everything that it needs to run.
@@ -92,6 +96,7 @@ impl SessionTools {
             links: Mutex::default(),
             ahead: Mutex::default(),
             unplaced: Mutex::default(),
+            refused: RefusedTools::default(),
         }
     }
 
@@ -134,10 +139,21 @@ impl SessionTools {
         offering
     }
 
-    /// Returns the tools for a model with a window of `window` tokens: their definitions, or a search for
-    /// them.
-    pub(in crate::agent) fn offer(&self, window: u64, percent: u8, own: OwnTools) -> ToolOffer {
-        self.offering().offer_within(window, percent, own)
+    /// Returns the tools for a provider's model with a window of `window` tokens: their definitions, or a
+    /// search for them. Those that the provider refused in this session are left out.
+    pub(in crate::agent) fn offer(
+        &self,
+        provider: &str,
+        (window, percent): (u64, u8),
+        own: OwnTools,
+    ) -> ToolOffer {
+        let offer = self.offering().offer_within(window, percent, own);
+        self.refused.applied(provider, offer)
+    }
+
+    /// Leaves a tool out of what the provider is sent from now on. Returns false if it was left out before.
+    pub(in crate::agent) fn leave_out(&self, provider: &str, tool: &Tool) -> bool {
+        self.refused.add(provider, tool)
     }
 
     /// Returns the server of a tool, by the name that models use.

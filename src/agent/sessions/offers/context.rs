@@ -26,7 +26,6 @@ pub(in crate::agent::sessions) async fn keep(
     // Store the session, which also refuses a caller who may look at it but not act in it.
     let open = Command::Open { title: None };
     sessions.submit(key, caller, open.into()).await?;
-    sessions.listed().await;
     let _share = sessions.attachments().begin(Holder {
         tenant: caller.tenant.id.clone(),
         user: caller.user.id.clone(),

@@ -187,7 +187,6 @@ impl<'s> SessionOffers<'s> {
         // The results are stored with the session, so the session has to be stored.
         let store = Command::Open { title: None };
         self.0.submit(key, caller, store.into()).await?;
-        self.0.listed().await;
         let by = caller.user.id.clone();
         let now_there = self
             .0

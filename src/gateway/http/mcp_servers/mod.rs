@@ -8,6 +8,7 @@ mod health;
 mod history;
 mod installation;
 mod one;
+mod pasted;
 mod refused;
 mod registry;
 mod tools;
@@ -26,6 +27,7 @@ pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(registry::list_mcp_servers))
         .routes(routes!(registry::add_mcp_server))
+        .routes(routes!(pasted::read_pasted_servers))
         .routes(routes!(health::read_mcp_health))
         .routes(routes!(health::read_mcp_server_health))
         .routes(routes!(trial::test_new_mcp_server))

@@ -269,6 +269,12 @@ pub(in crate::gateway::http) async fn test_provider(
         if let (None, Some(model)) = (&trial.problem, &trial.model) {
             state.providers.adopt(&admin.0, &offer, model).await?;
         }
+        let is_shared = offer.source == Source::Added(Scope::Installation);
+        if let Some(found) = &trial.found_address
+            && admin.scope(is_shared).is_ok()
+        {
+            state.providers.readdress(&offer, found.clone()).await?;
+        }
         let is_default = item(&state, &admin.0, &offer).is_default;
         tested(trial, is_default)
     };

@@ -15,6 +15,14 @@ pub(in crate::gateway::http) struct ProviderTested {
     latency_ms: u64,
     /// The models that the provider lists.
     models: Vec<String>,
+    /// The entries of the provider's list that could not be read, each with the reason; absent if there are
+    /// none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
+    /// The base URL at which the provider answered, if the configured one lacks `/v1`. A stored provider has
+    /// it from now on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
     /// The model that was asked; absent if none was.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
@@ -44,6 +52,8 @@ pub(super) fn tested(trial: Trial, is_default: bool) -> ProviderTested {
         ok: error.is_none(),
         latency_ms: u64::try_from(trial.latency.as_millis()).unwrap_or(u64::MAX),
         models: trial.models,
+        left_out: trial.left_out,
+        base_url: trial.found_address,
         model: trial.model,
         error,
         is_default,

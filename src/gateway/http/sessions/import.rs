@@ -11,7 +11,7 @@ use crate::agent::{ImportResult, Importing};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::import::{FileEntry, read};
+use crate::gateway::import::{FileEntry, left_out_of, read};
 
 /// The largest file, in bytes.
 const MAX_FILE: usize = 64 * 1024 * 1024;
@@ -36,6 +36,9 @@ pub(in crate::gateway::http) struct ImportedItem {
     session_id: String,
     /// The conversation's title.
     title: String,
+    /// What was left out of it, or could not be read; the places say so in its messages too. Absent if it is whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
 }
 
 /// A conversation that was not imported.
@@ -88,10 +91,12 @@ pub(in crate::gateway::http) async fn import_sessions(
             }
         };
         let title = conversation.title.clone();
+        let left_out = left_out_of(&conversation);
         let imported = importing.take(conversation).await;
         let item = |session: crate::domain::SessionId, title| ImportedItem {
             session_id: session.to_string(),
             title,
+            left_out,
         };
         match imported {
             Ok(ImportResult::New(key)) => done.imported.push(item(key.session, title)),

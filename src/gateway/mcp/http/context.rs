@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::extract::FromRequestParts as _;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
-use rmcp::transport::streamable_http_server::session::SessionManager as _;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
+use super::messages::Managers;
 use crate::agent::limit_reached;
 use crate::domain::{Caller, Resource, Share, UserId};
 use crate::gateway::GatewayState;
@@ -26,7 +25,7 @@ pub(in crate::gateway::mcp) struct McpContext {
     pub(in crate::gateway::mcp) gateway: GatewayState,
     pub(in crate::gateway::mcp) exposure: Arc<Exposure>,
     pub(in crate::gateway::mcp) life: Life,
-    pub(in crate::gateway::mcp) manager: Arc<LocalSessionManager>,
+    pub(in crate::gateway::mcp) managers: Managers,
     /// The owners of the open connections, by their id. The lock is never held across an await.
     pub(in crate::gateway::mcp) owners: Arc<Mutex<HashMap<String, OwnedConnection>>>,
     pub(in crate::gateway::mcp) tasks: Tasks,
@@ -112,8 +111,7 @@ impl McpContext {
         let known: Vec<String> = self.owners().keys().cloned().collect();
         let mut ended = Vec::new();
         for session in known {
-            let is_open = self.manager.has_session(&session.as_str().into()).await;
-            if !is_open.unwrap_or(true) {
+            if !self.managers.has_session(&session).await {
                 ended.push(session);
             }
         }

@@ -3,6 +3,7 @@
 
 pub(super) mod context;
 pub(super) mod legacy;
+mod messages;
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,10 +15,13 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
 use hyper::body::{Frame, SizeHint};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use self::context::McpContext;
+use self::messages::{Managers, McpDoor};
 use super::{Exposure, Life};
 use crate::domain::{Code, Share};
 use crate::gateway::GatewayState;
@@ -33,7 +37,7 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
     let context = McpContext {
         gateway: gateway.clone(),
         exposure,
-        manager: Arc::default(),
+        managers: Managers::new(),
         owners: Arc::default(),
         tasks: Tasks::default(),
         life,
@@ -44,15 +48,20 @@ pub fn routes(gateway: &GatewayState, exposure: Arc<Exposure>, life: Life) -> Ro
         .disable_allowed_origins()
         .with_max_request_body_bytes(gateway.body_limit)
         .with_cancellation_token(context.life.stop.child_token());
-    let served = context.clone();
-    let manager = Arc::clone(&context.manager);
-    let service = StreamableHttpService::new(
-        move || Ok(LoggedServer::at("/mcp", served.server())),
-        manager,
-        config,
-    );
+    let service = |manager: &Arc<LocalSessionManager>, config| {
+        let served = context.clone();
+        let make = move || Ok(LoggedServer::at("/mcp", served.server()));
+        StreamableHttpService::new(make, Arc::clone(manager), config)
+    };
+    let door = McpDoor {
+        older: service(&context.managers.older, config.clone().with_sse_retry(None)),
+        current: service(&context.managers.current, config),
+        managers: context.managers.clone(),
+        body_limit: gateway.body_limit,
+    };
     Router::new()
-        .route_service("/mcp", service)
+        .route("/mcp", any(messages::serve))
+        .with_state(Arc::new(door))
         .merge(legacy::routes(&context))
         .layer(from_fn_with_state(context, admit))
 }

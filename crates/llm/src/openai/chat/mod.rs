@@ -12,7 +12,7 @@ use super::tools::{Strictness, Written, WrittenTools};
 use crate::request::names::Names;
 use crate::stream;
 use crate::stream::payloads;
-use crate::{Error, ListedModel, ModelStream, Provider, ProviderKind, Request};
+use crate::{Error, ModelListing, ModelStream, Provider, ProviderKind, Request};
 
 pub(super) mod assembler;
 mod calls;
@@ -94,7 +94,11 @@ impl Provider for ChatCompletions {
         Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+    async fn models(&self) -> Result<ModelListing, Error> {
         self.server.models().await
+    }
+
+    fn found_address(&self) -> Option<String> {
+        self.server.found_address()
     }
 }

@@ -12,7 +12,7 @@ use crate::request::names::Names;
 use crate::stream;
 use crate::stream::payloads;
 use crate::{
-    Compactor, Deferral, Error, ListedModel, ModelStream, Provider, ProviderKind, Request,
+    Compactor, Deferral, Error, ModelListing, ModelStream, Provider, ProviderKind, Request,
 };
 use sepal_core::domain::Tool;
 
@@ -95,8 +95,12 @@ impl Provider for Responses {
         Ok(stream::telling(told, stream::events(payloads, assembler)))
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+    async fn models(&self) -> Result<ModelListing, Error> {
         self.server.models().await
+    }
+
+    fn found_address(&self) -> Option<String> {
+        self.server.found_address()
     }
 
     fn compactor(&self, model: &str) -> Option<Compactor> {

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Map, Value};
 use tracing::warn;
 
+use crate::stream::tagged::without_thoughts;
 use sepal_core::domain::{Attachment, CallId, Entry, ModelCall, Native};
 
 /// Replaces a missing first message of a person.
@@ -80,6 +81,12 @@ pub(crate) fn pair<'a>(entries: impl Iterator<Item = &'a Entry> + Clone) -> Vec<
                     .iter()
                     .filter_map(|call| take_result(&mut results, call))
                     .collect();
+                // Text beside native blocks is sent as it came: the blocks may point into it.
+                let text = if native.is_some() {
+                    text
+                } else {
+                    without_thoughts(text)
+                };
                 if text.is_empty() && calls.is_empty() {
                     continue;
                 }

@@ -79,6 +79,20 @@ fn results_follow_their_calls_whatever_stands_between() {
 
 /// S1.16, S1.21: a call without its result and a result without its call are left out.
 #[test]
+fn thoughts_that_an_answer_has_in_its_text_are_not_sent_back() {
+    let said = |text: &str| Entry::Assistant {
+        text: text.to_owned(),
+        calls: vec![],
+        native: None,
+    };
+    check(
+        &[user("hi"), said("<think>hm</think>yes")],
+        "u:hi | a:yes[]",
+    );
+    check(&[user("hi"), said("<think>hm</think>")], "u:hi");
+}
+
+#[test]
 fn orphans_of_both_directions_are_left_out() {
     check(&[asks(&["x"])], "");
     check(&[user("hi"), asks(&["x"]), user("ho")], "u:hi\n\nho");

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{Failed, Progress, RetryConfig, SoFar, ask, ask_with, jittered};
 use crate::{
-    Answer, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Refusal,
+    Answer, Error, Finish, ModelEvent, ModelListing, ModelStream, Provider, ProviderKind, Refusal,
     Request,
 };
 use sepal_core::domain::Code;
@@ -42,8 +42,8 @@ impl Provider for Prepared {
         let said = said.into_iter().map(Ok).chain(end.map(Err));
         Ok(stream::iter(said.collect::<Vec<_>>()).boxed())
     }
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
-        Ok(Vec::new())
+    async fn models(&self) -> Result<ModelListing, Error> {
+        Ok(ModelListing::default())
     }
 }
 

@@ -35,6 +35,19 @@ pub enum PastedKind {
     Url,
 }
 
+impl PastedKind {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nothing => "nothing",
+            Self::Json => "json",
+            Self::Command => "command",
+            Self::Image => "image",
+            Self::Url => "url",
+        }
+    }
+}
+
 /// One server of a pasted text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PastedServer {

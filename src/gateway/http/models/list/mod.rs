@@ -12,7 +12,7 @@ use super::kind::is_chat;
 use super::probe::{Payer, Prober, Verdict};
 use super::{AvailableModels, CheckedModel, CheckedModels, CheckedProvider, ProviderProblem};
 use crate::llm::catalogue::Ability;
-use crate::llm::{ListedModel, catalogue};
+use crate::llm::{ListedModel, ModelListing, catalogue};
 use crate::providers::Offer;
 use crate::session::ModelChoice;
 use crate::tenancy::Clock;
@@ -53,7 +53,7 @@ struct CachedList {
 }
 
 /// Locked while the provider is asked, so that many concurrent requests ask it once.
-type Slot = tokio::sync::Mutex<Option<(Instant, Result<Vec<ListedModel>, String>)>>;
+type Slot = tokio::sync::Mutex<Option<(Instant, Result<ModelListing, String>)>>;
 
 impl ModelList {
     /// Creates an empty cache.
@@ -79,7 +79,9 @@ impl ModelList {
             let replaced = self.replace(offer, list, &mut choice);
             let outage = offer.outage().map(|outage| outage.to_string());
             let found = [list.problem.clone(), outage, replaced];
-            problems.extend(found.into_iter().flatten().map(|problem| ProviderProblem {
+            let found = found.into_iter().flatten();
+            let found = found.chain(list.left_out.iter().cloned());
+            problems.extend(found.map(|problem| ProviderProblem {
                 provider: offer.id().to_owned(),
                 problem,
             }));
@@ -140,7 +142,7 @@ impl ModelList {
         join_all(lists).await
     }
 
-    async fn list(&self, offer: &Arc<Offer>, is_fresh: bool) -> Result<Vec<ListedModel>, String> {
+    async fn list(&self, offer: &Arc<Offer>, is_fresh: bool) -> Result<ModelListing, String> {
         if let Some(problem) = &offer.problem {
             return Err(problem.message.clone());
         }
@@ -155,7 +157,7 @@ impl ModelList {
         let listed = tokio::time::timeout(PATIENCE, offer.provider.models()).await;
         let listed = match listed {
             Ok(Ok(models)) => {
-                offer.learn(&models);
+                offer.learn(&models.models);
                 Ok(models)
             }
             Ok(Err(error)) => {
@@ -276,19 +278,21 @@ struct List {
     /// The default model, if it belongs to this provider: it is probed first, listed or not.
     default: Option<String>,
     problem: Option<String>,
+    /// The entries of its list that could not be read.
+    left_out: Vec<String>,
     is_usable: bool,
 }
 
 impl List {
-    fn new(
-        offer: &Offer,
-        list: Result<Vec<ListedModel>, String>,
-        default: Option<&String>,
-    ) -> Self {
+    fn new(offer: &Offer, list: Result<ModelListing, String>, default: Option<&String>) -> Self {
         let (listed, problem) = match list {
             Ok(listed) => (listed, None),
-            Err(problem) => (Vec::new(), Some(problem)),
+            Err(problem) => (ModelListing::default(), Some(problem)),
         };
+        let ModelListing {
+            models: listed,
+            left_out,
+        } = listed;
         let is_usable = offer.is_usable();
         let named = |id: &String| ListedModel {
             id: id.clone(),
@@ -309,6 +313,7 @@ impl List {
             models,
             default: default.cloned(),
             problem,
+            left_out,
             is_usable,
         }
     }

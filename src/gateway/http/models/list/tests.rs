@@ -13,8 +13,8 @@ use crate::agent::{Probe, ProbeError};
 use crate::context;
 use crate::domain::{TenantId, Timestamp};
 use crate::llm::{
-    self, Error, Finish, ListedModel, ModelEvent, ModelStream, Provider, ProviderKind, Refusal,
-    Request,
+    self, Error, Finish, ListedModel, ModelEvent, ModelListing, ModelStream, Provider,
+    ProviderKind, Refusal, Request,
 };
 use crate::providers::{Offer, ProviderSettings, Source};
 use crate::session::ModelChoice;
@@ -65,7 +65,7 @@ impl Provider for Lister {
         Ok(futures::stream::iter([Ok(done)]).boxed())
     }
 
-    async fn models(&self) -> Result<Vec<ListedModel>, Error> {
+    async fn models(&self) -> Result<ModelListing, Error> {
         if self.lists.fetch_add(1, Ordering::Relaxed) >= self.patience {
             futures::future::pending::<()>().await;
         }
@@ -75,7 +75,8 @@ impl Provider for Lister {
             context_window: id.starts_with("own").then_some(8_192),
             ..ListedModel::default()
         };
-        Ok(self.models.iter().map(model).collect())
+        let models: Vec<ListedModel> = self.models.iter().map(model).collect();
+        Ok(models.into())
     }
 }
 

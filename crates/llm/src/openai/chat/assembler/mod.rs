@@ -268,6 +268,7 @@ fn event(piece: Piece) -> ModelEvent {
     match piece {
         Piece::Text(text) => ModelEvent::Text(text),
         Piece::Thought(thought) => ModelEvent::Reasoning(thought),
+        Piece::TextWasThought => ModelEvent::TextWasReasoning,
     }
 }
 

@@ -112,6 +112,16 @@ fn thoughts_between_tags_are_no_text() {
         ],
         "(hm) yes .stop",
     );
+    // The opening tag is missing, and the text was passed on before the closing tag came.
+    check(
+        &[
+            &said("hm"),
+            &said("</think>"),
+            &said("yes"),
+            r#"{"choices":[{"finish_reason":"stop"}]}"#,
+        ],
+        "hm <( yes .stop",
+    );
 }
 
 /// Asserts S2.27.
