@@ -373,7 +373,7 @@ fn one_damaged_message_of_chatgpt_changes_only_itself_and_is_listed() {
         json!({ "content_type": "text", "parts": 5 }),
         json!({ "content_type": "text", "parts": [{ "odd": 1 }] }),
         json!({ "content_type": "code" }),
-        json!({ "content_type": "hologram" }),
+        json!({ "content_type": "dream" }),
         json!("words"),
         json!([1]),
     ] {

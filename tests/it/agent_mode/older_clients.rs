@@ -42,7 +42,7 @@ struct ByHand<'a> {
 }
 
 impl ByHand<'_> {
-    async fn new(app: &TestApp, accept: &'static str) -> ByHand<'_> {
+    async fn new<'a>(app: &'a TestApp, accept: &'static str) -> ByHand<'a> {
         ByHand {
             app,
             person: app.person("acme").await,
