@@ -8,14 +8,15 @@ const isOldest = name === 'sdk-1.0'
 const load = async () => {
   if (name.startsWith('client-')) return import(name)
   const { Client } = await import(`${name}/client/index.js`)
-  // The first versions know the two addresses of HTTP with SSE alone, and want a browser's EventSource.
+  // The first versions know the two addresses of HTTP with SSE alone, want a browser's EventSource, and say no key.
   if (isOldest) {
-    const { EventSource } = await import('eventsource')
-    globalThis.EventSource = class extends EventSource {
-      constructor(address) {
-        super(address, { fetch: (url, init) => fetch(url, { ...init, headers: { ...init?.headers, ...headers } }) })
-      }
+    const plain = globalThis.fetch
+    globalThis.fetch = (address, init) => {
+      const all = new Headers(init?.headers)
+      for (const [name, value] of Object.entries(headers)) all.set(name, value)
+      return plain(address, { ...init, headers: all })
     }
+    globalThis.EventSource = (await import('eventsource')).EventSource
     const { SSEClientTransport } = await import(`${name}/client/sse.js`)
     return { Client, StreamableHTTPClientTransport: SSEClientTransport }
   }

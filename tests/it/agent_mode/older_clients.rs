@@ -51,13 +51,17 @@ impl ByHand<'_> {
         }
     }
 
-    async fn post(&self, body: impl ToString) -> Answered {
+    async fn post(&self, message: &Value) -> Answered {
+        self.post_text(message.to_string()).await
+    }
+
+    async fn post_text(&self, body: String) -> Answered {
         let mut request = TestApp::http()
             .post(self.app.url("/mcp"))
             .bearer_auth(&self.person.key)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.accept)
-            .body(body.to_string());
+            .body(body);
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", session);
         }
@@ -75,10 +79,10 @@ impl ByHand<'_> {
     }
 
     async fn initialize(&mut self, revision: &str) -> Answered {
-        let begun = self.post(initialize(revision)).await;
+        let begun = self.post(&initialize(revision)).await;
         self.session.clone_from(&begun.session);
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-        assert_eq!(self.post(ready).await.status, 202);
+        assert_eq!(self.post(&ready).await.status, 202);
         begun
     }
 }
@@ -107,7 +111,7 @@ async fn earlier_revisions_get_no_events_without_data() {
         let begun = client.initialize(revision).await;
         let agreed = &begun.message()["result"]["protocolVersion"];
         assert_eq!(agreed, revision);
-        let listed = client.post(request(2, "tools/list")).await;
+        let listed = client.post(&request(2, "tools/list")).await;
         assert_eq!(listed.message()["result"]["tools"][0]["name"], "process");
         for answer in [begun, listed] {
             let is_empty = |line: &str| {
@@ -136,7 +140,7 @@ async fn a_client_that_takes_json_alone_gets_json() {
         app.model.will_say("It is noon.");
         let mut call = request(3, "tools/call");
         call["params"] = json!({ "name": "process", "arguments": { "input": "What time is it?" } });
-        let called = client.post(call).await;
+        let called = client.post(&call).await;
         assert_eq!(called.kind, kind, "{accept}");
         let message = if kind == "application/json" {
             called.json()
@@ -149,7 +153,7 @@ async fn a_client_that_takes_json_alone_gets_json() {
         );
     }
     let client = ByHand::new(&app, "text/html").await;
-    assert_eq!(client.post(initialize("2025-06-18")).await.status, 406);
+    assert_eq!(client.post(&initialize("2025-06-18")).await.status, 406);
 }
 
 #[tokio::test]
@@ -162,7 +166,7 @@ async fn what_is_no_message_is_refused_as_json_rpc_says() {
         ("[]", -32_600),
         (r#"{"odd":true}"#, -32_600),
     ] {
-        let refused = client.post(body).await;
+        let refused = client.post_text(body.to_owned()).await;
         assert_eq!(
             (refused.status, &refused.json()["error"]["code"]),
             (400, &json!(code)),
@@ -182,7 +186,7 @@ async fn a_batch_is_answered_as_a_batch_and_one_odd_message_changes_only_itself(
             request(5, "ping"), notice, { "odd": true }, request(6, "tools/list"),
             initialize("2025-03-26"), request(7, "no/such"),
         ]);
-        let answered = client.post(batch).await;
+        let answered = client.post(&batch).await;
         assert_eq!(answered.status, 200, "{}", answered.text);
         let answers = if accept == BOTH {
             answered.json()
@@ -203,11 +207,14 @@ async fn a_batch_is_answered_as_a_batch_and_one_odd_message_changes_only_itself(
             (Some(7), Some(-32_601)),
         ];
         assert_eq!(told, expected, "{answers}");
-        assert_eq!(client.post(json!([notice])).await.status, 202);
+        assert_eq!(client.post(&json!([notice])).await.status, 202);
     }
     let mut stranger = ByHand::new(&app, BOTH).await;
     stranger.session = Some("00000000-0000-0000-0000-000000000000".to_owned());
-    assert_eq!(stranger.post(json!([request(1, "ping")])).await.status, 404);
+    assert_eq!(
+        stranger.post(&json!([request(1, "ping")])).await.status,
+        404
+    );
 }
 
 /// A batch goes through the same door as a single message.
@@ -218,6 +225,6 @@ async fn a_batch_reaches_no_connection_of_somebody_else() {
     ana.initialize("2025-03-26").await;
     let mut bo = ByHand::new(&app, BOTH).await;
     bo.session.clone_from(&ana.session);
-    let answer = bo.post(json!([request(1, "tools/list")])).await;
+    let answer = bo.post(&json!([request(1, "tools/list")])).await;
     assert_eq!(answer.status, 404, "{}", answer.text);
 }

@@ -517,7 +517,7 @@ async fn a_provider_is_found_where_v1_was_left_out_and_its_right_address_is_stor
     let (person, client) = admin(&app, "acme").await;
     let right = other.base_url();
     let given = right.trim_end_matches("/v1").to_owned();
-    let mut draft = compatible(&other, &format!("\"Bearer {KEY}\"\n"), &[]);
+    let mut draft = compatible(&other, &format!(" \"Bearer {KEY}\"\r\n"), &[]);
     draft["baseUrl"] = json!(format!(" \"{given}/\" "));
     other.will_say("OK");
     let tried = client.post("/api/providers/other/test", draft.clone());

@@ -16,10 +16,11 @@ afterEach(() => {
 
 /** What handlers at the field, around it and of the whole page hear of a key, and whether its default was prevented. */
 function heard(init: KeyboardEventInit): { by: string[]; isPrevented: boolean } {
-  document.body.innerHTML = '<form><input></form>'
-  const field = document.querySelector('input')!
+  const [form, field] = [document.createElement('form'), document.createElement('input')]
+  form.append(field)
+  document.body.append(form)
   const by: string[] = []
-  const places = { field, form: document.querySelector('form')!, page: document }
+  const places = { field, form, page: document }
   const off = Object.entries(places).map(([name, place]) => {
     const hear = () => by.push(name)
     place.addEventListener('keydown', hear)

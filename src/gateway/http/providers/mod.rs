@@ -100,7 +100,7 @@ pub(in crate::gateway::http) struct PutProviderRequest {
     base_url: Option<String>,
     /// The key. If absent, the stored key stays; `null` removes it.
     #[serde(default, deserialize_with = "key_change")]
-    #[schema(value_type = Option<String>, write_only, max_length = 2048, pattern = "^[!-~]*$")]
+    #[schema(value_type = Option<String>, write_only, max_length = 4096)]
     api_key: KeyChange,
     /// Further keys, used in their order while the keys before them are out. If absent or `null`, the stored
     /// ones stay; an empty list removes them.
