@@ -78,7 +78,7 @@ story('a call has the result of its dry run, and does not run again', { env }, a
   await session.says('It is as it was').waitFor()
   await page.getByText('with the result of the dry run').waitFor()
   assert.ok(JSON.stringify(model.requests.at(-1)).includes(said), 'the model reads what the dry run gave')
-  await page.getByText('1 file changed').waitFor()
+  await page.getByText('1 file change').waitFor()
   await shoot(page, 'wide-taken')
 })
 

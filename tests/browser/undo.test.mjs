@@ -22,7 +22,7 @@ async function write(session, path, content) {
 story('a change of a call is compared below it and undone, and the model is told', { env }, async ({ page, session }) => {
   await write(session, 'plan.md', 'first\nsame\n')
   await write(session, 'plan.md', 'second\nsame\n')
-  const changed = page.getByRole('button', { name: '1 file changed' })
+  const changed = page.getByRole('button', { name: '1 file change' })
   await changed.nth(1).waitFor()
   assert.equal(await changed.count(), 2)
   await changed.nth(1).click()
@@ -55,7 +55,7 @@ story('the history of the files says who changed what, also where there is littl
   const panel = page.getByRole('complementary', { name: 'Files' })
   await panel.getByRole('button', { name: 'History of the files' }).click()
   await panel.getByText('A call').waitFor()
-  await panel.getByText('1 file changed').waitFor()
+  await panel.getByText('1 file change').waitFor()
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)
   assert.equal(wide, false, 'nothing is wider than the screen')
   await isAccessible(page, 'the history')

@@ -23,6 +23,8 @@ beforeEach(() => {
   setActivePinia(createPinia())
 })
 
+const BESIDE = ['call_0_0', 'call_1_0', 'call_1_1', 'call_9_9']
+
 async function listed(changes: Change[]): Promise<void> {
   vi.spyOn(door, 'list').mockResolvedValue(changes)
   useSession().id = 'ses_1'
@@ -39,10 +41,10 @@ it('shows what a call changed with a comparison of each file', async () => {
   await listed([step(2, { calls: ['call_1_0', 'call_1_1'] }), step(1, { calls: ['call_0_0'], modified: 0 })])
   vi.spyOn(door, 'details').mockResolvedValue({ ...step(2), total: 1, files: [{ path: 'a.txt', before: file, after: file }] })
   vi.spyOn(door, 'file').mockResolvedValue({ path: 'a.txt', before: { ...file, text: 'one\n' }, after: { ...file, mode: '600', text: 'two\n' } })
-  const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_0' } })
+  const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_1', beside: BESIDE } })
   await flushPromises()
-  expect(view.text()).toBe('1 file changed while 2 calls ran')
-  await button(view, '1 file changed while 2 calls ran').trigger('click')
+  expect(view.text()).toBe('1 file change while 2 calls ran')
+  await button(view, '1 file change while 2 calls ran').trigger('click')
   await vi.dynamicImportSettled()
   await flushPromises()
   await view.find('[aria-label="Compare a.txt"]').trigger('click')
@@ -50,9 +52,9 @@ it('shows what a call changed with a comparison of each file', async () => {
   expect(view.find('.diff-removed').text()).toContain('one')
   expect(view.find('.diff-added').text()).toContain('two')
   expect(view.text()).toContain('mode 644 → 600')
-  // A call that changed nothing, and one that is not known, say nothing.
-  for (const callId of ['call_0_0', 'call_9_9']) {
-    const silent = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId } })
+  // A call above the last one of its step, one that changed nothing, and one that is not known say nothing.
+  for (const callId of ['call_1_0', 'call_0_0', 'call_9_9']) {
+    const silent = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId, beside: BESIDE } })
     await flushPromises()
     expect(silent.text()).toBe('')
   }

@@ -93,3 +93,12 @@ it('says why nothing comes, and tries again', async () => {
   await flushPromises()
   expect(page.get('[role="status"]').text()).toBe('No server has that in its name.')
 })
+
+it('says in its own words that the registry cannot be reached, and keeps the error for who looks', async () => {
+  vi.spyOn(rest, 'publishedServers').mockRejectedValue(new RequestError(502, { code: 'registry_unavailable', detail: 'dns error: failed to lookup address' } as never))
+  const page = mounted()
+  await flushPromises()
+  expect(page.get('.problem').text()).toContain('The registry of MCP servers cannot be reached.')
+  expect(page.get('.problem').text()).not.toContain('dns error')
+  expect(page.get('details').text()).toContain('dns error')
+})

@@ -70,7 +70,7 @@ it('says of each rule what it does, where it comes from and how it was used', as
   expect(rows()[1]).toContain('in the settings of the installation · used once')
   expect(rows()[1]).toContain("The tool's definition changed")
   expect(rows()[2]).toContain('Notes⟦U+202E⟧')
-  expect(rows()[2]).toContain('Always, for you, run `c` of `files` without asking.')
+  expect(rows()[2]).toContain('Always, for you, run c of files without asking.')
   expect(rows()[2]).toContain('used 1,200 times')
   expect(rows()[2]).toContain('It has ended')
   expect(panel.findAll('li button').map((button) => button.attributes('aria-label'))).toEqual(['Take back the rule: Always, for you, run `c` of `files` without asking.'])
