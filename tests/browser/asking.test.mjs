@@ -122,7 +122,7 @@ async function begin(session, tool) {
   // On a small screen the cards are in a sheet.
   const { page } = session
   if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-  await session.press(/^Approve once/)
+  await session.press(/^Approve/)
 }
 
 // Asserts S0.52.
@@ -176,7 +176,7 @@ story('a page is opened by a click alone, and a phone shows its whole address', 
   await until('the page has no opener', async () => (await opened.title()) === 'null')
   assert.equal(post.visits, 1)
   assert.equal(post.referer, undefined)
-  await card.getByRole('button', { name: 'I am done there' }).waitFor()
+  await card.getByRole('button', { name: 'I am done' }).waitFor()
   await page.bringToFront()
   await check(page, 'the page that was opened')
   await until('the server was told', () => post.paid !== undefined)
@@ -222,7 +222,7 @@ for (const [name, context] of [['a wide screen', { viewport: { width: 1280, heig
     await session.composer.fill('go')
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.press(/^Approve once/)
+    await session.press(/^Approve/)
 
     const card = page.getByRole('group', { name: 'The server post wants to ask a model' })
     await card.getByText(`What is this? ${HOSTILE}`).waitFor()

@@ -105,7 +105,7 @@ story('axe finds nothing in the palette and in the list of keys, which `?` opens
     await list.waitFor({ state: 'detached' })
   }
   await page.goto(`${app.url}/s/new`)
-  const composer = page.getByRole('textbox', { name: 'Message to the agent' })
+  const composer = page.getByRole('textbox', { name: 'Message Sepal' })
   await composer.fill('why')
   await composer.press('?')
   assert.equal(await composer.inputValue(), 'why?')

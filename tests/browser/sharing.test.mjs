@@ -38,7 +38,7 @@ story('a session is shared by a link that an admin allowed, and no more once tha
 
   const path = new URL(page.url()).pathname
   await page.getByRole('link', { name: /Settings/ }).click()
-  const box = page.getByRole('checkbox', { name: 'People may share sessions by link' })
+  const box = page.getByRole('checkbox', { name: 'People can share sessions by link' })
   const allowed = page.waitForResponse((response) => response.url().endsWith('/api/sharing') && response.request().method() === 'PUT')
   await box.check()
   await allowed
@@ -46,7 +46,7 @@ story('a session is shared by a link that an admin allowed, and no more once tha
   await session.isReady()
 
   await choose(page, 'Share…')
-  await dialog.getByRole('radio', { name: 'Whoever has the link' }).check()
+  await dialog.getByRole('radio', { name: 'Anyone with the link' }).check()
   await dialog.getByRole('radio', { name: '7 days' }).check()
   await isAccessible(page, 'share')
   await dialog.getByRole('button', { name: 'Share', exact: true }).click()
@@ -63,8 +63,8 @@ story('a session is shared by a link that an admin allowed, and no more once tha
     await other.screenshot({ path: 'screenshots-out/shared.png' })
   })
 
-  await dialog.getByRole('button', { name: 'End' }).click()
-  await dialog.getByRole('button', { name: 'End' }).waitFor({ state: 'detached' })
+  await dialog.getByRole('button', { name: 'Stop' }).click()
+  await dialog.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' })
   await asNobody(address, async (other, response) => {
     assert.equal(response.status(), 404)
     await other.getByText('This opens nothing').waitFor()
@@ -148,7 +148,7 @@ story('conversations of another program come in once, and a long one prints whol
 
 story('calls of tools can be read on paper', {}, async ({ context, page, session }) => {
   await session.say('run: echo hello')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer()
   await context.addInitScript(() => {
     window.print = () => (window.wasPrinted = true)

@@ -28,7 +28,7 @@ async function write(session, path, content) {
   const before = await session.answers().count()
   await session.say(`write ${path}`)
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.answer(before + 1)
 }
 

@@ -15,7 +15,7 @@ async function write(session, path, content) {
   model.willCall(['write_file', { path, content }]).willSay(`Wrote ${content.split('\n')[0]}`)
   await session.say(`write ${path}`)
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says(`Wrote ${content.split('\n')[0]}`).waitFor()
 }
 
@@ -34,15 +34,15 @@ story('a change of a call is compared below it and undone, and the model is told
 
   await row.getByRole('button', { name: /^Undo/ }).click()
   const form = page.getByRole('region', { name: 'Undo' })
-  await form.getByText('1 file goes back to how it was before.').waitFor()
-  await form.getByText('goes back').last().waitFor()
+  await form.getByText('This restores 1 file.').waitFor()
+  await form.getByText('reverted').last().waitFor()
   await form.getByRole('button', { name: 'Undo these changes' }).click()
-  await form.getByText('1 file is as it was').waitFor()
+  await form.getByText('Undone. 1 file restored').waitFor()
 
   model.willCall(['execute_command', { command: 'cat plan.md' }]).willSay('Read it')
   await session.say('what is the plan?')
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('Read it').waitFor()
   const asked = JSON.stringify(model.requests.at(-1))
   assert.ok(asked.includes('first\\\\nsame') || asked.includes('first\\nsame'), asked.slice(-2000))
@@ -53,7 +53,7 @@ story('the history of the files says who changed what, also where there is littl
   await page.setViewportSize({ width: 390, height: 844 })
   await page.getByRole('button', { name: 'Files', exact: true }).click()
   const panel = page.getByRole('complementary', { name: 'Files' })
-  await panel.getByRole('button', { name: 'History of the files' }).click()
+  await panel.getByRole('button', { name: 'File history' }).click()
   await panel.getByText('A call').waitFor()
   await panel.getByText('1 file change').waitFor()
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)

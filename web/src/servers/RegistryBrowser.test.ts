@@ -69,7 +69,7 @@ it('hands on the entry that the answers make, and says at their fields what is w
   expect(page.text()).toContain('Stands in plain text in the entry.')
   expect(page.get('input[name="env.KEY"]').attributes('type')).toBe('password')
 
-  const go = () => page.findAll('button').find((button) => button.text() === 'Go on')?.trigger('click')
+  const go = () => page.findAll('button').find((button) => button.text() === 'Continue')?.trigger('click')
   await go()
   await flushPromises()
   expect(page.text()).toContain('the server needs this value')
