@@ -390,7 +390,7 @@ describe('keys', () => {
     await key('e')
     expect(wrapper.get<HTMLTextAreaElement>('[data-field="content"]').element.value).toBe('other words')
     await key('Escape')
-    await button('Discard them: Write a.md').trigger('click')
+    await button('Discard changes: Write a.md').trigger('click')
     expect(wrapper.text()).not.toContain('Your changes are kept')
     vi.advanceTimersByTime(GUARD_MS)
     await key('a', {}, wrapper.get('article').element)

@@ -72,7 +72,7 @@ it('says of each rule what it does, where it comes from and how it was used', as
   expect(rows()[2]).toContain('Notes⟦U+202E⟧')
   expect(rows()[2]).toContain('Always, for you, run c of files without asking.')
   expect(rows()[2]).toContain('used 1,200 times')
-  expect(rows()[2]).toContain('It has ended')
+  expect(rows()[2]).toContain('It has expired')
   expect(panel.findAll('li button').map((button) => button.attributes('aria-label'))).toEqual(['Take back the rule: Always, for you, run `c` of `files` without asking.'])
 })
 
@@ -85,7 +85,7 @@ it('takes a rule back by one click, says what that means, and keeps the focus', 
   expect(rows()).toEqual([])
   expect(panel.text()).toContain('Rule removed. The next call asks again.')
   expect(panel.text()).toContain('None.')
-  expect(politeText.value).toContain('Taken back.')
+  expect(politeText.value).toContain('Rule removed.')
   expect(document.activeElement).toBe(panel.get('h2').element)
   expect(goneRules.has('rul_a')).toBe(true)
 })
