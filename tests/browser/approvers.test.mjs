@@ -87,7 +87,7 @@ story('two people say yes, the second from the inbox, before a command runs', {}
 
   await withBen(app, async (ben) => {
     const waiting = await findsInInbox(app, ben.context, ben.page, id)
-    assert.match(await waiting.innerText(), /1 so far: ana said yes\./)
+    assert.match(await waiting.innerText(), /1 so far: ana approved\./)
     await isAccessible(ben.page, "the inbox with another's call")
     await approve(waiting.getByRole('button', { name: APPROVE }), async () => !(await waiting.isVisible()))
   })

@@ -54,7 +54,7 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   // Whoever reloads sees the same.
   await page.reload()
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
-  await page.getByRole('button', { name: /^Drop: / }).press('Enter')
+  await page.getByRole('button', { name: /^Discard: / }).press('Enter')
   await report.waitFor({ state: 'detached' })
   const again = page.getByRole('button', { name: /^Dry run: / })
   await again.waitFor()
