@@ -78,7 +78,7 @@ story('at the desk everything is decided by keys, and what others decide says so
   const server = await api(app, context)
   await page.goto(`${app.url}/approvals`)
   await page.getByText('Nothing is waiting for you.').waitFor()
-  assert.ok(!(await page.getByText('The last decision').isVisible()))
+  assert.ok(!(await page.getByText('Last decision').isVisible()))
   await isAccessible(page, 'an empty inbox')
 
   const ids = []
@@ -141,7 +141,7 @@ story('of several tabs that nobody looks at one tells, and only what was not the
   await server.ask('Waited before', 'echo before')
   await page.goto(`${app.url}/settings/notifications`)
   await page.getByLabel('Notify me when a call waits for me').click()
-  await page.getByText('On, in this browser', { exact: false }).waitFor()
+  await page.getByText('On in this browser', { exact: false }).waitFor()
   await isAccessible(page, 'settings')
   const other = await context.newPage()
   await other.goto(`${app.url}/usage`)

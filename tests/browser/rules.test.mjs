@@ -122,7 +122,7 @@ story('what an admin denies is refused, and the simulator told so before', {}, a
   await page.getByText('Run without asking', { exact: true }).first().click()
   await page.getByLabel('Tool', { exact: true }).fill('execute_command')
   await page.getByRole('button', { name: 'Add a command' }).first().click()
-  await page.getByText('An empty line is no condition.').first().waitFor()
+  await page.getByText('Type the command, or remove this line.').first().waitFor()
   assert.equal(await page.getByRole('button', { name: 'Save the rule' }).getAttribute('aria-disabled'), 'true')
   await page.getByRole('button', { name: 'Remove command 1' }).click()
   await page.getByText('Everything: always, for everybody in this tenant').first().waitFor()

@@ -67,5 +67,5 @@ story('on the phone a skill is written for the team, and removed', { context: PH
   await row.getByText('Takes notes: short ones.').waitFor()
   await row.getByRole('checkbox', { name: 'notes for the whole team' }).waitFor()
   await row.getByRole('button', { name: 'Remove notes' }).click()
-  await skills.getByText('The team has no skill yet.').waitFor()
+  await skills.getByText('The team has no skills yet.').waitFor()
 })

@@ -19,7 +19,7 @@ async function cutter(page) {
   }
 }
 
-const away = (session) => session.says('What you typed is kept. If the server still runs, so does what you asked for.')
+const away = (session) => session.says('What you typed is kept, and the agent goes on if the server runs.')
 
 story('an approval that was not sent is taken back, and the refusal goes out instead', {}, async ({ session, page }) => {
   const cut = await cutter(page)

@@ -28,10 +28,10 @@ story('what was used is a table and two charts, and the address keeps the filter
   await page.getByRole('link', { name: 'Usage' }).click()
   const table = page.getByRole('table', { name: 'Usage by Day', exact: true })
   // Two requests of 11 and 7 tokens, at 2.50 and 10 dollars a million.
-  await table.getByRole('row', { name: 'All together 2 22 0 14 36 $0.00020' }).waitFor()
+  await table.getByRole('row', { name: 'Total 2 22 0 14 36 $0.00020' }).waitFor()
   for (const name of ['Cost by day and model', 'Tokens by day and kind']) {
     const figure = page.getByRole('region').or(page.locator('section')).filter({ has: page.getByRole('heading', { name }) })
-    await figure.getByRole('img', { name: new RegExp(`^${name}\\. The highest day`) }).waitFor()
+    await figure.getByRole('img', { name: new RegExp(`^${name}\\. Highest day`) }).waitFor()
     await figure.getByText('Show as a table').click()
     await figure.getByRole('table', { name }).waitFor()
     const file = await figure.getByRole('link', { name: `Download as CSV: ${name}` }).getAttribute('href')
