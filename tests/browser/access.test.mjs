@@ -24,31 +24,31 @@ story('axe finds nothing at the doors', { isNew: true }, async ({ app, context, 
 story('axe finds nothing in a session', {}, async ({ session, page }) => {
   await isAccessible(page, 'empty session')
   await session.say('make two files and show them')
-  await session.button('Approve once: Write notes/one.txt').waitFor()
+  await session.button('Approve: Write notes/one.txt').waitFor()
   const openSheet = async (width) => {
     if (width > 640) return
     await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.button('Approve once: Write notes/one.txt').waitFor()
+    await session.button('Approve: Write notes/one.txt').waitFor()
   }
   await isAccessible(page, 'session with tray', openSheet)
 })
 
 story('axe finds nothing after the answer, in the settings and the system page', {}, async ({ session, page, app }) => {
   await session.say('run: uname -a')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer()
   await session.row('execute_command').getByRole('button', { expanded: false }).click()
   await isAccessible(page, 'session with an answer')
-  await page.goto(`${app.url}/settings`)
+  await page.goto(`${app.url}/settings/about`)
   await page.getByRole('heading', { name: 'Settings' }).waitFor()
   await isAccessible(page, 'settings')
-  const licences = await page.getByRole('link', { name: 'Work of other people in it, and their licences' }).getAttribute('href')
+  const licences = await page.getByRole('link', { name: 'Third-party licences' }).getAttribute('href')
   const notices = await page.request.get(new URL(licences, app.url).href)
   assert.equal(notices.headers()['content-type'], 'text/plain; charset=utf-8')
   // One that Vite sees, one that only the worker has, and one of the programs.
   for (const name of ['vue', 'highlight.js', 'tokio']) assert.match(await notices.text(), new RegExp(`^${name} \\d`, 'm'))
   await page.goto(`${app.url}/admin/system`)
-  await page.getByText('Nothing is missing.').or(page.getByText(/thing(s are| is) missing/)).first().waitFor()
+  await page.getByText('Everything works.').or(page.getByText(/thing(s are| is) missing/)).first().waitFor()
   await isAccessible(page, 'system')
 })
 
@@ -150,7 +150,7 @@ story('a phone: nothing scrolls sideways, and the tray is a sheet', { context: {
   await peek.waitFor()
   assert.ok(await fits())
   await peek.tap()
-  const approve = session.button('Approve once: Write notes/one.txt')
+  const approve = session.button('Approve: Write notes/one.txt')
   await approve.waitFor()
   for (const width of [390, 320]) {
     await page.setViewportSize({ width, height: 700 })
@@ -158,8 +158,8 @@ story('a phone: nothing scrolls sideways, and the tray is a sheet', { context: {
     const { height } = await approve.boundingBox()
     assert.ok(height >= 44, `${height}`)
   }
-  await session.press('Approve once: Write notes/one.txt')
-  await session.press('Approve once: Write notes/two.txt')
+  await session.press('Approve: Write notes/one.txt')
+  await session.press('Approve: Write notes/two.txt')
 })
 
 story('the doors: wrong password, used and wrong links, a link from the command line, signing out', { isNew: true }, async ({ app, context, page, session }) => {
@@ -168,7 +168,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await page.getByLabel('Name').fill(PERSON.name)
   await page.getByLabel('Password').fill(PERSON.password)
   await page.getByRole('button', { name: 'Create my account' }).click()
-  await page.getByRole('alert').getByText('This link is used up or too old.').waitFor()
+  await page.getByRole('alert').getByText('This link was used or has expired.').waitFor()
 
   await setUp(app, context)
   await context.clearCookies()
@@ -180,7 +180,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await page.getByLabel('Name').fill(PERSON.name)
   await page.getByLabel('Password').fill('not the password')
   await page.getByRole('button', { name: 'Sign in' }).click()
-  await page.getByRole('alert').getByText('The name or the password is not right.').waitFor()
+  await page.getByRole('alert').getByText('Wrong name or password.').waitFor()
 
   const [, fresh] = /(http\S+)/.exec(await app.cli('link'))
   await page.goto('about:blank')
@@ -192,7 +192,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.goto('about:blank')
   await page.goto(fresh)
-  await page.getByRole('alert').getByText('This link is used up or too old.').waitFor()
+  await page.getByRole('alert').getByText('This link was used or has expired.').waitFor()
 })
 
 story('links that are pasted into an open tab work, though only the hash changes', { isNew: true }, async ({ app, page, session }) => {
@@ -209,7 +209,7 @@ story('links that are pasted into an open tab work, though only the hash changes
   await page.goto(`${app.url}/sign-in`)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.goto(`${app.url}/sign-in#not-a-secret`)
-  await page.getByText('This link is used up or too old.').waitFor()
+  await page.getByText('This link was used or has expired.').waitFor()
   const secret = (await app.cli('link')).split('#').at(-1)
   await page.goto(`${app.url}/sign-in#${secret}`)
   await session.isReady()

@@ -7,7 +7,7 @@ import { DEADLINE_MS, until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
-const APPROVE = 'Approve once: Run a command'
+const APPROVE = 'Approve: Run a command'
 
 /** Somebody else of the same team, in a browser of their own. */
 async function withBen(app, tell) {
@@ -30,13 +30,13 @@ async function withBen(app, tell) {
 /** An admin says in the form who must say yes to any command. */
 async function giveRule(app, page, approvers, sentence) {
   await page.goto(`${app.url}/admin/rules`)
-  await page.getByRole('heading', { name: 'Give a rule' }).waitFor()
+  await page.getByRole('heading', { name: 'New rule' }).waitFor()
   await page.getByLabel('Tool', { exact: true }).fill('execute_command')
-  await page.getByLabel('Who must say yes').selectOption({ label: approvers })
+  await page.getByLabel('Who must approve').selectOption({ label: approvers })
   await page.getByRole('button', { name: 'Save the rule', disabled: false }).waitFor()
   await isAccessible(page, 'the form of a rule')
   await page.getByRole('button', { name: 'Save the rule' }).click()
-  await page.getByText('The rule is saved and decides from now on.').first().waitFor()
+  await page.getByText('The rule is saved and in force.').first().waitFor()
   await page.locator('.rule').getByText(sentence).waitFor()
 }
 
@@ -78,8 +78,8 @@ async function findsInInbox(app, context, page, id) {
 story('two people say yes, the second from the inbox, before a command runs', {}, async ({ app, page, session }) => {
   await giveRule(app, page, 'Two people', 'Two people must say yes.')
   const id = await askForCommand(app, page, session)
-  await session.tray.getByText('Needs the yes of two people.').waitFor()
-  const given = session.tray.getByText('1 so far: ana said yes.')
+  await session.tray.getByText('Approval needed from two people.').waitFor()
+  const given = session.tray.getByText('1 so far: ana approved.')
   await approve(session.button(APPROVE), () => given.isVisible())
   assert.ok(await session.button(APPROVE).isDisabled(), 'one person says yes once')
   await isAccessible(page, 'a call that waits for a second yes')
@@ -87,7 +87,7 @@ story('two people say yes, the second from the inbox, before a command runs', {}
 
   await withBen(app, async (ben) => {
     const waiting = await findsInInbox(app, ben.context, ben.page, id)
-    assert.match(await waiting.innerText(), /1 so far: ana said yes\./)
+    assert.match(await waiting.innerText(), /1 so far: ana approved\./)
     await isAccessible(ben.page, "the inbox with another's call")
     await approve(waiting.getByRole('button', { name: APPROVE }), async () => !(await waiting.isVisible()))
   })
@@ -96,9 +96,9 @@ story('two people say yes, the second from the inbox, before a command runs', {}
 })
 
 story('where somebody else is wanted, the button of the owner is disabled and says why', {}, async ({ app, page, session }) => {
-  await giveRule(app, page, 'Somebody else than whose session it is', 'Somebody else must say yes.')
+  await giveRule(app, page, 'Someone other than the owner of the session', 'Somebody else must say yes.')
   const id = await askForCommand(app, page, session)
-  await session.tray.getByText(/Needs the yes of somebody else than the owner of the session\.\s+Your yes does not count here\./).waitFor()
+  await session.tray.getByText(/Approval needed from someone other than the owner of the session\.\s+Your approval does not count here\./).waitFor()
   assert.ok(await session.button(APPROVE).isDisabled())
   assert.ok(await session.button('Reject: Run a command').isEnabled(), 'the owner may always refuse')
 

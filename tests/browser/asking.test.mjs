@@ -24,6 +24,9 @@ const FORM = {
   required: ['zip'],
 }
 
+/** Taller than any screen. */
+const LONG = { type: 'object', properties: Object.fromEntries(Array.from({ length: 24 }, (_, at) => [`f${at}`, { type: 'string', title: `Field ${at}` }])) }
+
 /** A server over streamable HTTP whose calls say how far they are, ask, and return what they were answered. */
 class Post {
   static async start() {
@@ -64,7 +67,7 @@ class Post {
     if (method === 'tools/call') return this.call(id, params, response)
     const results = {
       'initialize': { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: { name: 'post', version: '1' } },
-      'tools/list': { tools: ['ask', 'pay', 'sample'].map((name) => ({ name, description: 'Asks', inputSchema: { type: 'object' } })) },
+      'tools/list': { tools: ['ask', 'long', 'pay', 'sample'].map((name) => ({ name, description: 'Asks', inputSchema: { type: 'object' } })) },
     }
     response.writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': '1' })
     response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[method] ?? {} }))
@@ -82,7 +85,7 @@ class Post {
     const question =
       params.name === 'pay'
         ? { mode: 'url', message: `Pay ${HOSTILE}`, url: `${this.url}/pay?stamp=1`, elicitationId: 'e1' }
-        : { mode: 'form', message: `Where do you live? ${HOSTILE}`, requestedSchema: FORM }
+        : { mode: 'form', message: `Where do you live? ${HOSTILE}`, requestedSchema: params.name === 'long' ? LONG : FORM }
     if (params.name === 'sample') say({ id: asked, method: 'sampling/createMessage', params: sample })
     else say({ id: asked, method: 'elicitation/create', params: question })
     const answer = await answered
@@ -119,7 +122,7 @@ async function begin(session, tool) {
   // On a small screen the cards are in a sheet.
   const { page } = session
   if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-  await session.press(/^Approve once/)
+  await session.press(/^Approve/)
 }
 
 // Asserts S0.52.
@@ -173,7 +176,7 @@ story('a page is opened by a click alone, and a phone shows its whole address', 
   await until('the page has no opener', async () => (await opened.title()) === 'null')
   assert.equal(post.visits, 1)
   assert.equal(post.referer, undefined)
-  await card.getByRole('button', { name: 'I am done there' }).waitFor()
+  await card.getByRole('button', { name: 'I am done' }).waitFor()
   await page.bringToFront()
   await check(page, 'the page that was opened')
   await until('the server was told', () => post.paid !== undefined)
@@ -183,6 +186,26 @@ story('a page is opened by a click alone, and a phone shows its whole address', 
   post.end()
   assert.equal(await session.answer(), 'Done')
 })
+
+for (const viewport of [{ width: 1280, height: 800 }, PHONE.viewport]) {
+  story(`the buttons of a long form are on a screen of ${viewport.width} px, whatever is scrolled`, { env, context: { viewport } }, async ({ page, session }) => {
+    await begin(session, 'long')
+    const form = page.getByRole('form', { name: 'The server post asks you' })
+    const send = form.getByRole('button', { name: 'Send to post' })
+    for (const label of ['Field 0', 'Field 12', 'Field 23']) {
+      await form.getByRole('textbox', { name: label }).focus()
+      const { y, height } = await send.boundingBox()
+      assert.ok(y > 0 && y + height <= viewport.height, `${label}: the button is at ${y}`)
+      // Nothing lies over the button.
+      assert.ok(await send.evaluate((button) => {
+        const { x, y, width, height } = button.getBoundingClientRect()
+        return button.contains(document.elementFromPoint(x + width / 2, y + height / 2))
+      }))
+    }
+    await send.click()
+    assert.equal(await session.answer(), 'Done')
+  })
+}
 
 async function reachable(page, card, viewport) {
   const { x, width } = await card.boundingBox()
@@ -199,7 +222,7 @@ for (const [name, context] of [['a wide screen', { viewport: { width: 1280, heig
     await session.composer.fill('go')
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.press(/^Approve once/)
+    await session.press(/^Approve/)
 
     const card = page.getByRole('group', { name: 'The server post wants to ask a model' })
     await card.getByText(`What is this? ${HOSTILE}`).waitFor()

@@ -161,10 +161,10 @@ story('a paper that the model cannot read is in its workspace, and the transcrip
   await files.has('Q3 report.pdf')
   model.willCall(['execute_command', { command: 'cat attachments/Q3_report.pdf' }]).willSay('A paper')
   await session.composer.press('Enter')
-  const note = 'The model cannot read Q3 report.pdf by itself, so the file is in its workspace: /workspace/attachments/Q3_report.pdf'
+  const note = 'The model cannot read Q3 report.pdf directly, so the file is in the workspace: /workspace/attachments/Q3_report.pdf'
   await session.log.getByText(note).waitFor()
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   assert.equal(await session.answer(), 'A paper')
   assert.match(JSON.stringify(model.requests.at(-1)), /a paper that only tools can read/)
   const link = session.log.getByRole('link', { name: /Q3 report\.pdf/ })

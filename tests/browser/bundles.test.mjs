@@ -97,7 +97,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await shown.getByText('Can keep').waitFor()
     // What is missing is said at its field, and nothing is lost by it.
     await shown.getByLabel('For whom').fill('Ada')
-    await shown.getByRole('button', { name: 'Go on' }).click()
+    await shown.getByRole('button', { name: 'Continue' }).click()
     await shown.getByText('the server needs this value').waitFor()
     await isAccessible(page, 'a bundle')
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
@@ -119,7 +119,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     // On a small screen the cards are in a sheet.
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.press(/^Approve once/)
+    await session.press(/^Approve/)
     assert.equal(await session.answer(), 'Done')
     const sent = JSON.stringify(model.requests.at(-1))
     assert.equal(sent.includes('kept for Ada with 9'), true, sent)
@@ -157,7 +157,7 @@ story('what a bundle has installed beside it is shown before anything is', { env
   await shown.getByText('python3 /packages/bundle/src/server.py').waitFor()
   await shown.getByText('It says that it runs with python >=3.10.').waitFor()
   await isAccessible(page, 'a bundle with packages')
-  await shown.getByRole('button', { name: 'Go on' }).click()
+  await shown.getByRole('button', { name: 'Continue' }).click()
   const draft = page.getByRole('region', { name: 'sums' })
   await draft.getByText('Installs what version 1.0.0 of the bundle asks for (httpx, mcp[cli]>=1.10) from PyPI once').waitFor()
   await draft.getByLabel('Allow install scripts').waitFor()

@@ -61,7 +61,7 @@ story('what the next request costs is said while one writes, and unknown is not 
   await page.getByRole('searchbox', { name: 'Find a model' }).fill('dear')
   await page.getByRole('group', { name: 'Models' }).getByRole('button', { name: 'dear' }).first().waitFor()
   await page.keyboard.press('Enter')
-  const estimate = page.getByRole('button', { name: /^about \$0\.\d+ and the answer$/ })
+  const estimate = page.getByRole('button', { name: /^about \$0\.\d+ plus the answer$/ })
   await estimate.waitFor()
   await estimate.focus()
   const tooltip = page.getByRole('tooltip')

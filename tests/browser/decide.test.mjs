@@ -42,12 +42,12 @@ story('edited arguments run, and the record shows both', {}, async ({ session, p
   const row = session.row('write_file')
   assert.match(await row.innerText(), /edited/)
   await row.getByRole('button', { expanded: false }).click()
-  await row.getByText('Arguments that you changed, beside those that were asked for').first().waitFor()
+  await row.getByText('Arguments changed by you, next to the original').first().waitFor()
   const record = await row.innerText()
   assert.match(record, /first words/)
   assert.match(record, /other words/)
   await session.say('run: cat a.txt')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   assert.match(await session.answer(2), /other words/)
 
   // After a reload the record is the same.
@@ -59,9 +59,9 @@ story('edited arguments run, and the record shows both', {}, async ({ session, p
 })
 
 story('a card says whether a write makes a file or replaces one, and how much of it', {}, async ({ session }) => {
-  const destructive = 'The server calls this destructive'
+  const destructive = 'The server marks this tool as destructive'
   const card = async () => {
-    await session.button('Approve once: Write a.txt').waitFor()
+    await session.button('Approve: Write a.txt').waitFor()
     return session.tray.innerText()
   }
   await session.say('write: a.txt first words')
@@ -69,10 +69,10 @@ story('a card says whether a write makes a file or replaces one, and how much of
   assert.match(first, /New file/)
   assert.match(first, /New file: 1 line, \d+ bytes/)
   assert.ok(!first.includes(destructive), 'nothing that is there changes')
-  await session.press('Approve once: Write a.txt')
+  await session.press('Approve: Write a.txt')
   await session.answer()
   await session.say('run: seq 120 > a.txt')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer(2)
   await session.say('write: a.txt other words')
   await session.tray.getByText('Compared with the file as it is now.').waitFor()
@@ -86,15 +86,15 @@ story('a card says whether a write makes a file or replaces one, and how much of
 
 story('an approval can be taken back until the last one is decided', {}, async ({ session }) => {
   await session.say('make two files and show them')
-  await session.press('Approve once: Write notes/one.txt')
+  await session.press('Approve: Write notes/one.txt')
   await session.press('Take back: Write notes/one.txt')
   await session.counts('2 of 2 waiting for you.')
-  await session.press('Approve once: Write notes/one.txt')
+  await session.press('Approve: Write notes/one.txt')
   await session.counts('1 of 2 waiting for you.')
   assert.equal(await session.row('Running').count(), 0, 'nothing runs until all are decided')
-  await session.press('Approve once: Write notes/two.txt')
-  await session.press('Approve once: Read notes/one.txt')
-  await session.press('Approve once: Read notes/two.txt')
+  await session.press('Approve: Write notes/two.txt')
+  await session.press('Approve: Read notes/one.txt')
+  await session.press('Approve: Read notes/two.txt')
   assert.match(await session.answer(), /The first note/)
 })
 
@@ -157,7 +157,7 @@ story('a call that arrives between the look and the click stays pending', {}, as
   await page.reload()
   await session.counts('1 of 4 waiting for you.')
   assert.equal(await session.row('Done').count() + (await session.row('Running').count()), 0, 'nothing ran')
-  await session.press('Approve once: List files')
+  await session.press('Approve: List files')
   await session.answer()
 })
 
@@ -208,7 +208,7 @@ story('nothing counts within 400 ms of a change, and no held key decides', {}, a
       for (let at = 0; at < 20; at++) document.activeElement.dispatchEvent(new KeyboardEvent('keydown', options))
     }, key)
   await repeat('a')
-  await session.button('Approve once: List files').focus()
+  await session.button('Approve: List files').focus()
   await repeat('Enter')
   assert.deepEqual(decisions(sent), [])
   await page.keyboard.press('Enter')
@@ -217,13 +217,13 @@ story('nothing counts within 400 ms of a change, and no held key decides', {}, a
 
 story('a running command is stopped, and so is the whole turn', {}, async ({ session }) => {
   await session.say('run: sleep 25')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.log.getByRole('button', { name: 'Stop: Run a command' }).click()
   await session.answer()
   await session.row('Stopped').waitFor()
 
   await session.say('run: sleep 26')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.log.getByRole('button', { name: 'Stop: Run a command' }).waitFor()
   await session.stopButton.click()
   await session.log.getByText('Stopped.', { exact: false }).last().waitFor()
@@ -233,11 +233,11 @@ story('a running command is stopped, and so is the whole turn', {}, async ({ ses
 story('somebody else decides: the card says who, and the page goes on', {}, async ({ session, context, app, page }) => {
   const { SessionView } = await import('./support/session.mjs')
   await session.say('run: echo together')
-  await session.button('Approve once: Run a command').waitFor()
+  await session.button('Approve: Run a command').waitFor()
   const other = await context.newPage()
   await other.goto(page.url())
   const second = new SessionView(other)
-  await second.press('Approve once: Run a command')
+  await second.press('Approve: Run a command')
   assert.match(await session.answer(), /together/)
   assert.match(await second.answer(), /together/)
   assert.ok(app.port > 0)

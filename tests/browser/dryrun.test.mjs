@@ -31,7 +31,7 @@ async function prepared(session) {
   // What an earlier story left unsaid.
   model.replies.length = 0
   await asked(session, ["printf 'one\\ntwo\\n' >notes.txt; echo x >old.txt", 'All is laid out'])
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('All is laid out').waitFor()
 }
 
@@ -54,13 +54,13 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   // Whoever reloads sees the same.
   await page.reload()
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
-  await page.getByRole('button', { name: /^Drop: / }).press('Enter')
+  await page.getByRole('button', { name: /^Discard: / }).press('Enter')
   await report.waitFor({ state: 'detached' })
   const again = page.getByRole('button', { name: /^Dry run: / })
   await again.waitFor()
   assert.equal(await again.evaluate((button) => button === document.activeElement), true, 'the focus stays beside')
 
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('Over and out').waitFor()
 })
 
@@ -78,7 +78,7 @@ story('a call has the result of its dry run, and does not run again', { env }, a
   await session.says('It is as it was').waitFor()
   await page.getByText('with the result of the dry run').waitFor()
   assert.ok(JSON.stringify(model.requests.at(-1)).includes(said), 'the model reads what the dry run gave')
-  await page.getByText('1 file changed').waitFor()
+  await page.getByText('1 file change').waitFor()
   await shoot(page, 'wide-taken')
 })
 
@@ -105,7 +105,7 @@ story('on a phone the result is read and the decisions stay in reach', { env }, 
   await page.getByRole('button', { name: /^Dry run: / }).click()
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
   await shoot(page, 'narrow-result')
-  const approve = page.getByRole('button', { name: /^Approve once: / })
+  const approve = page.getByRole('button', { name: /^Approve: / })
   assert.equal(await approve.isVisible(), true)
   const { y, height } = await approve.boundingBox()
   assert.ok(y + height <= 844, 'the yes is on the screen')

@@ -34,7 +34,7 @@ story('a call that begins to wait is seen on every tab, and until it is decided'
   for (const tab of Object.values(tabs)) await watchFor(tab)
 
   await session.say('run: echo hello')
-  await session.button('Approve once: Run a command').waitFor()
+  await session.button('Approve: Run a command').waitFor()
   for (const [name, tab] of Object.entries(tabs)) {
     await until(`the tab "${name}" says so`, () => tab.evaluate(() => Object.keys(window.seen).length === 3))
   }

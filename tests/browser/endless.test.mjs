@@ -48,7 +48,7 @@ story('a session of 10,000 entries opens at its end and is walked without being 
 
   // A hit of the search, thousands of entries back, and to the very beginning from there.
   await page.keyboard.press('Control+k')
-  const field = page.getByRole('combobox', { name: 'Search sessions' })
+  const field = page.getByRole('combobox', { name: 'Search and commands' })
   const found = page.getByRole('option').filter({ has: page.locator('mark', { hasText: RARE }) }).first()
   // The index has what was imported a little later.
   await until('the word is found', async () => {

@@ -51,7 +51,7 @@ async function write(session, path, content) {
   model.willCall(['write_file', { path, content }]).willSay(`Wrote ${path}`)
   await session.say(`write ${path}`)
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says(`Wrote ${path}`).waitFor()
 }
 
@@ -81,7 +81,7 @@ story('what a call writes is in the files, and what is dropped there is in the w
   model.willCall(['execute_command', { command: 'cat table.csv' }]).willSay('Read it')
   await session.say('read the table')
   await session.counts('1 call waits for you.')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('Read it').waitFor()
 
   // A name that is taken asks first.
@@ -135,7 +135,7 @@ story('the card of a call that changes a file shows the difference to the file a
   await card.getByRole('button', { name: 'Read the file again' }).click()
   await card.getByRole('button', { name: 'Show what changes' }).click()
   await card.getByText('No change').waitFor()
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('Changed it').waitFor()
 })
 

@@ -18,7 +18,7 @@ story('the title of a session has room beside the rail, and the rest of its fact
 })
 
 story('icons stand in the middle of the narrow rail', {}, async ({ page }) => {
-  await page.getByRole('button', { name: 'Narrow the list of sessions' }).click()
+  await page.getByRole('button', { name: 'Collapse the list of sessions' }).click()
   const off = await page.locator('nav .action').evaluateAll((buttons) =>
     buttons.map((button) => {
       const [box, icon] = [button, button.querySelector('svg')].map((part) => part.getBoundingClientRect())

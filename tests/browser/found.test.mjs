@@ -64,7 +64,7 @@ story('the model finds one of many tools, and the card shows the tool itself', {
   mkdirSync(SHOTS, { recursive: true })
   await page.screenshot({ path: `${SHOTS}found-card.png` })
 
-  await session.press('Approve once: paint_fence')
+  await session.press('Approve: paint_fence')
   assert.equal(await session.answer(), 'The fence is green now.')
   await session.row('paint_fence').first().waitFor()
   await page.screenshot({ path: `${SHOTS}found-end.png` })

@@ -7,7 +7,7 @@ import { until } from './support/until.mjs'
 closeBrowserAtTheEnd()
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
-const APPROVE = 'Approve once: Run a command'
+const APPROVE = 'Approve: Run a command'
 
 /** An authenticator of the browser, as if a finger was always on it. */
 async function withAuthenticator(context, page) {

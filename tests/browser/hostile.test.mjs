@@ -108,7 +108,7 @@ story('hostile arguments and outputs are shown for what they are', {}, async ({ 
   await session.tray.getByText('⟦U+202E⟧').first().waitFor()
   await session.tray.getByText('Contains hidden characters').first().waitFor()
   assert.equal(await session.tray.locator('img, a').count(), 0)
-  const approve = session.tray.getByRole('button', { name: /^Approve once/ })
+  const approve = session.tray.getByRole('button', { name: /^Approve/ })
   await until('it is approved', async () => {
     if (await approve.isVisible()) await approve.click({ timeout: 1_000 }).catch(() => {})
     return !(await approve.isVisible())
@@ -116,7 +116,7 @@ story('hostile arguments and outputs are shown for what they are', {}, async ({ 
   await session.answer()
 
   await session.say(`run: printf '\\033[31mred\\033[0m <script>alert(1)</script> \\033]8;;https://evil.example\\007link\\033]8;;\\007\\033[2J'; printf 'worse' >&2`)
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer(2)
   const row = session.row('execute_command')
   await row.getByRole('button', { expanded: false }).click()

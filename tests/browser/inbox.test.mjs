@@ -50,14 +50,14 @@ story('from the phone a call is approved in two taps, wherever one was', { conte
   const server = await api(app, context)
   const first = await server.ask('The first', 'echo one')
   const second = await server.ask('The second', 'echo two')
-  await page.goto(`${app.url}/settings`)
+  await page.goto(`${app.url}/settings/notifications`)
   await isSaid(page, '(2) Settings')
   assert.match(await icon(page), /waiting/)
 
   await page.getByRole('link', { name: 'Waiting for you: 2 calls' }).tap()
   const titles = page.locator('.inbox-title')
   await until('both are listed, the oldest first', async () => (await titles.allInnerTexts()).join() === 'The first,The second')
-  const approve = page.getByRole('region', { name: 'The first' }).getByRole('button', { name: 'Approve once: Run a command' })
+  const approve = page.getByRole('region', { name: 'The first' }).getByRole('button', { name: 'Approve: Run a command' })
   await approve.waitFor()
   await isArmed(page)
   const isReached = await approve.evaluate((button) => {
@@ -78,7 +78,7 @@ story('at the desk everything is decided by keys, and what others decide says so
   const server = await api(app, context)
   await page.goto(`${app.url}/approvals`)
   await page.getByText('Nothing is waiting for you.').waitFor()
-  assert.ok(!(await page.getByText('The last decision').isVisible()))
+  assert.ok(!(await page.getByText('Last decision').isVisible()))
   await isAccessible(page, 'an empty inbox')
 
   const ids = []
@@ -112,7 +112,7 @@ story('at the desk everything is decided by keys, and what others decide says so
   await isArmed(page)
   await page.keyboard.press('a')
   await page.getByText('Nothing is waiting for you.').waitFor()
-  await page.getByText(/^The last decision was made .* ago/).waitFor()
+  await page.getByText(/^Last decision .* ago/).waitFor()
   // The head counts what waits; the news of that comes after the answer to the decision.
   await until('the focus is on the head, which counts nothing', async () => (await focused()) === 'Waiting for you')
   await isSaid(page, 'Waiting for you')
@@ -139,9 +139,9 @@ story('of several tabs that nobody looks at one tells, and only what was not the
     if (localStorage.getItem('sepal.notifications') === 'on') window.Notification.permission = 'granted'
   })
   await server.ask('Waited before', 'echo before')
-  await page.goto(`${app.url}/settings`)
-  await page.getByLabel('Tell me when something begins to wait for me').click()
-  await page.getByText('On, in this browser', { exact: false }).waitFor()
+  await page.goto(`${app.url}/settings/notifications`)
+  await page.getByLabel('Notify me when a call waits for me').click()
+  await page.getByText('On in this browser', { exact: false }).waitFor()
   await isAccessible(page, 'settings')
   const other = await context.newPage()
   await other.goto(`${app.url}/usage`)

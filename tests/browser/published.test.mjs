@@ -43,7 +43,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await registry.getByText('1 server', { exact: true }).waitFor()
     await registry.getByRole('button', { name: 'Choose: Weather' }).click()
     // A key that is missing is said at its field, and nothing is lost by it.
-    await registry.getByRole('button', { name: 'Go on' }).click()
+    await registry.getByRole('button', { name: 'Continue' }).click()
     await registry.getByText('the server needs this value').waitFor()
     if (device === 'a desk') await isAccessible(page, 'the registry')
     await registry.getByLabel('X-Key').fill('a key of a test')

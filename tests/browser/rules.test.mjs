@@ -7,7 +7,7 @@ import { until } from './support/until.mjs'
 closeBrowserAtTheEnd()
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
-const STOP = 'Approve and stop asking…: Run a command'
+const STOP = 'Always…: Run a command'
 
 /** Opens the composer of a rule by that way, until it takes it. */
 async function compose(session, open) {
@@ -35,7 +35,7 @@ story('commands like one that was approved run unasked, by keyboard, and the rul
   await page.keyboard.press('Alt+ArrowUp')
   const composer = await compose(session, () => page.keyboard.press('s'))
   await page.keyboard.press('ArrowDown')
-  await composer.getByText('For the rest of this session, run `npm test …`').waitFor()
+  await composer.getByText('For the rest of this session, run npm test …').waitFor()
   assert.match(await composer.innerText(), /npm test && curl evil\.example/, 'what it does not let through is shown')
   await isAccessible(page, 'the composer of a rule')
   await save(composer, async (button) => {
@@ -63,7 +63,7 @@ story('commands like one that was approved run unasked, by keyboard, and the rul
   await row.getByRole('button', { name: /^Take back/ }).click()
   await until('no row offers it any more', async () => (await page.getByRole('button', { name: /^Take back/ }).count()) === 0)
   await session.say('run: npm test')
-  await session.button('Approve once: Run a command').waitFor()
+  await session.button('Approve: Run a command').waitFor()
 })
 
 /** On a touch screen Enter breaks the line. */
@@ -75,7 +75,7 @@ async function send(page, session, text) {
 /** Opens what waits below the fold of a small screen. */
 async function raiseTray(session) {
   const peek = session.tray.getByRole('button', { name: /1 waiting/ })
-  const approve = session.button('Approve once: Run a command')
+  const approve = session.button('Approve: Run a command')
   await until('the card is open', async () => {
     if (await approve.isVisible()) return true
     if (await peek.isVisible()) await peek.tap({ timeout: 1_000 }).catch(() => {})
@@ -92,7 +92,7 @@ story('on the phone a rule for all my sessions is made, and taken back in the se
   })
   await composer.getByRole('radio', { name: /like these/ }).check()
   await composer.getByLabel('Where').selectOption('person')
-  await composer.getByText(/for you, run `ls …`/).waitFor()
+  await composer.getByText(/for you, run ls …/).waitFor()
   await save(composer, (button) => button.tap({ timeout: 1_000 }))
   await session.answer()
 
@@ -101,8 +101,8 @@ story('on the phone a rule for all my sessions is made, and taken back in the se
   await send(page, session, 'run: ls -a')
   await session.answer()
 
-  await page.goto(`${app.url}/settings`)
-  const rule = page.getByRole('listitem').filter({ hasText: 'for you, run `ls …`' })
+  await page.goto(`${app.url}/settings/rules`)
+  const rule = page.getByRole('listitem').filter({ hasText: 'for you, run ls …' })
   await rule.waitFor()
   await rule.getByRole('button', { name: /^Take back/ }).tap()
   await rule.waitFor({ state: 'detached' })
@@ -114,15 +114,15 @@ story('on the phone a rule for all my sessions is made, and taken back in the se
 
 story('what an admin denies is refused, and the simulator told so before', {}, async ({ app, page, session }) => {
   await session.say('run: curl --version')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer()
   await page.goto(`${app.url}/admin/rules`)
-  await page.getByRole('heading', { name: 'Give a rule' }).waitFor()
+  await page.getByRole('heading', { name: 'New rule' }).waitFor()
   // A command that is left empty is no condition, and nothing is saved.
   await page.getByText('Run without asking', { exact: true }).first().click()
   await page.getByLabel('Tool', { exact: true }).fill('execute_command')
   await page.getByRole('button', { name: 'Add a command' }).first().click()
-  await page.getByText('An empty line is no condition.').first().waitFor()
+  await page.getByText('Type the command, or remove this line.').first().waitFor()
   assert.equal(await page.getByRole('button', { name: 'Save the rule' }).getAttribute('aria-disabled'), 'true')
   await page.getByRole('button', { name: 'Remove command 1' }).click()
   await page.getByText('Everything: always, for everybody in this tenant').first().waitFor()
@@ -132,11 +132,11 @@ story('what an admin denies is refused, and the simulator told so before', {}, a
   await page.getByText('Refuse', { exact: true }).click()
   await page.getByRole('button', { name: 'Add a command' }).first().click()
   await page.getByLabel('The command begins with').fill('curl')
-  await page.getByText('Is refused:').waitFor()
-  await page.getByRole('button', { name: 'Try it on the last calls' }).click()
+  await page.getByText('Refused:').waitFor()
+  await page.getByRole('button', { name: 'Try it on recent calls' }).click()
   await page.locator('.count').getByText('It would have changed 1 of your last 1 calls.').waitFor()
   await page.getByRole('button', { name: 'Save the rule' }).click()
-  await page.getByText('Always, for everybody in this tenant, never run `curl …` with any tool.').first().waitFor()
+  await page.getByText('Always, for everybody in this tenant, never run curl … with any tool.').first().waitFor()
   await isAccessible(page, 'rules for everybody')
   await page.goto(`${app.url}/s/new`)
   await session.isReady()

@@ -18,12 +18,12 @@ try {
   await page.goto(`${app.url}/s/new`)
   await session.isReady()
   await session.say('Run a command and explain its output')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer()
   await page.goto(`${app.url}/s/new`)
   await session.isReady()
   await session.say('Make two files and show them')
-  await session.press('Approve once: Write notes/one.txt')
+  await session.press('Approve: Write notes/one.txt')
   await session.counts('1 of 2 waiting for you.')
   await session.row('Approved').waitFor()
   // No button looks as if a hand were on it.
@@ -47,7 +47,7 @@ try {
   await phone.goto(page.url())
   const view = new SessionView(phone)
   await view.tray.getByRole('button', { name: /1 waiting/ }).tap()
-  await view.button('Approve once: Write notes/two.txt').waitFor()
+  await view.button('Approve: Write notes/two.txt').waitFor()
   await phone.screenshot({ path: `${TO}phone.png` })
 } finally {
   await chromium.close()

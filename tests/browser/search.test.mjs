@@ -13,12 +13,12 @@ after(() => model.close())
 /** Types until the index has what was said a moment ago. */
 async function search(page, text) {
   await page.keyboard.press('Control+K')
-  const field = page.getByRole('combobox', { name: 'Search sessions' })
+  const field = page.getByRole('combobox', { name: 'Search and commands' })
   await until(`"${text}" is found`, async () => {
     await field.fill('')
     await field.fill(text)
     await page.getByText(/^\d+ results?$|^Nothing was found\.$/).first().waitFor({ state: 'attached' })
-    return (await page.getByRole('option').count()) > 0
+    return (await page.getByRole('option').filter({ has: page.locator('mark') }).count()) > 0
   })
   return field
 }

@@ -38,7 +38,7 @@ async function asked(session, said) {
 
 async function ran(session, said) {
   await asked(session, said)
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says(said).waitFor()
 }
 
@@ -72,7 +72,7 @@ story('a refused host is allowed for the session on its line, reached, and taken
   await asked(session, 'It was reached')
   await page.getByText(host).last().waitFor()
   await shoot(page, 'wide-asked')
-  await session.press(`Approve once: ${await session.heading()}`)
+  await session.press(`Approve: ${await session.heading()}`)
   await session.says('It was reached').waitFor()
   assert.equal(visits, 1)
 

@@ -32,13 +32,13 @@ story('a session is shared by a link that an admin allowed, and no more once tha
   await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
   await choose(page, 'Share…')
   const dialog = page.getByRole('dialog', { name: 'Share this session' })
-  await dialog.getByText('Links are off here.').waitFor()
+  await dialog.getByText('Sharing by link is off.').waitFor()
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
 
   const path = new URL(page.url()).pathname
   await page.getByRole('link', { name: /Settings/ }).click()
-  const box = page.getByRole('checkbox', { name: 'People may share sessions by link' })
+  const box = page.getByRole('checkbox', { name: 'People can share sessions by link' })
   const allowed = page.waitForResponse((response) => response.url().endsWith('/api/sharing') && response.request().method() === 'PUT')
   await box.check()
   await allowed
@@ -46,7 +46,7 @@ story('a session is shared by a link that an admin allowed, and no more once tha
   await session.isReady()
 
   await choose(page, 'Share…')
-  await dialog.getByRole('radio', { name: 'Whoever has the link' }).check()
+  await dialog.getByRole('radio', { name: 'Anyone with the link' }).check()
   await dialog.getByRole('radio', { name: '7 days' }).check()
   await isAccessible(page, 'share')
   await dialog.getByRole('button', { name: 'Share', exact: true }).click()
@@ -63,8 +63,8 @@ story('a session is shared by a link that an admin allowed, and no more once tha
     await other.screenshot({ path: 'screenshots-out/shared.png' })
   })
 
-  await dialog.getByRole('button', { name: 'End' }).click()
-  await dialog.getByRole('button', { name: 'End' }).waitFor({ state: 'detached' })
+  await dialog.getByRole('button', { name: 'Stop' }).click()
+  await dialog.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' })
   await asNobody(address, async (other, response) => {
     assert.equal(response.status(), 404)
     await other.getByText('This opens nothing').waitFor()
@@ -118,7 +118,7 @@ story('conversations of another program come in once, and a long one prints whol
   const drawn = await session.log.locator('[data-key]').count()
   assert.ok(drawn < 2 * TURNS, 'the page holds a part of it')
   // The browser's own menu prints what the page holds, and the paper says so.
-  const part = session.log.getByText('This is only a part of the session.')
+  const part = session.log.getByText('This is only part of the session.')
   assert.equal(await part.isVisible(), false)
   await page.emulateMedia({ media: 'print' })
   assert.equal(await part.isVisible(), true)
@@ -148,7 +148,7 @@ story('conversations of another program come in once, and a long one prints whol
 
 story('calls of tools can be read on paper', {}, async ({ context, page, session }) => {
   await session.say('run: echo hello')
-  await session.press('Approve once: Run a command')
+  await session.press('Approve: Run a command')
   await session.answer()
   await context.addInitScript(() => {
     window.print = () => (window.wasPrinted = true)
@@ -164,7 +164,7 @@ story('calls of tools can be read on paper', {}, async ({ context, page, session
   assert.equal(await call.locator('pre').first().isVisible(), true, 'its arguments are open')
   // What the page holds whole prints whole from the browser's menu too.
   await page.emulateMedia({ media: 'print' })
-  assert.equal(await page.getByText('This is only a part of the session.').count(), 0)
+  assert.equal(await page.getByText('This is only part of the session.').count(), 0)
 })
 
 story('what is shared with the team opens after signing in, and the way back leads nowhere else', {}, async ({ app, page, session }) => {

@@ -17,12 +17,12 @@ const WRONG = '---\nname: PDF Forms\nallowed-tools: "*"\n---\nFill them in.\n'
 const GOOD = '---\nname: pdf-forms\ndescription: Fills in PDF forms.\nallowed-tools: execute_command\n---\n\n# Forms\n\nFill <b>them</b> in.\n'
 
 story('a skill is refused with all its problems, kept, looked at, used in a session and switched off', { env: { ...model.env } }, async ({ app, page, session }) => {
-  await page.goto(`${app.url}/settings`)
+  await page.goto(`${app.url}/settings/skills`)
   const skills = page.locator('#skills')
-  await skills.getByText('There is no skill here yet.').waitFor()
+  await skills.getByText('No skills yet.').waitFor()
   await skills.getByLabel('Choose a file', { exact: true }).setInputFiles(file(WRONG))
   const problems = skills.getByRole('alert')
-  await problems.getByText('This is no skill yet:').waitFor()
+  await problems.getByText('This is not a valid skill yet:').waitFor()
   const told = await problems.innerText()
   for (const word of [/PDF Forms/, /description: it is missing/, /Add a line `description/, /grants nothing/]) assert.match(told, word)
   await isAccessible(page, 'the problems of a skill')
@@ -44,7 +44,7 @@ story('a skill is refused with all its problems, kept, looked at, used in a sess
   assert.match(JSON.stringify(model.requests[0].messages[0]), /pdf-forms.*Fills in PDF forms/)
   assert.match(JSON.stringify(model.requests[1].messages), /Fill <b>them<\/b> in/)
 
-  await page.goto(`${app.url}/settings`)
+  await page.goto(`${app.url}/settings/skills`)
   const isOn = page.getByRole('checkbox', { name: 'pdf-forms in my sessions' })
   await isOn.uncheck()
   await until('it is off', async () => {
@@ -54,7 +54,7 @@ story('a skill is refused with all its problems, kept, looked at, used in a sess
 })
 
 story('on the phone a skill is written for the team, and removed', { context: PHONE, env: { ...model.env } }, async ({ app, page }) => {
-  await page.goto(`${app.url}/settings`)
+  await page.goto(`${app.url}/settings/skills`)
   const skills = page.locator('#skills')
   await skills.getByRole('button', { name: 'Write one for the team' }).click()
   await skills.getByLabel('Name').fill('notes')
@@ -67,5 +67,5 @@ story('on the phone a skill is written for the team, and removed', { context: PH
   await row.getByText('Takes notes: short ones.').waitFor()
   await row.getByRole('checkbox', { name: 'notes for the whole team' }).waitFor()
   await row.getByRole('button', { name: 'Remove notes' }).click()
-  await skills.getByText('The team has no skill yet.').waitFor()
+  await skills.getByText('The team has no skills yet.').waitFor()
 })

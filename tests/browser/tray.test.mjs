@@ -63,7 +63,7 @@ async function open({ session, page, model, app }, calls) {
   await session.isReady()
   model.willStream(['As you asked.'], { calls })
   await session.say('go')
-  await session.button(/^Approve once/, { exact: false }).waitFor()
+  await session.button(/^Approve/, { exact: false }).waitFor()
 }
 
 const model = await ModelStandIn.start()
@@ -96,7 +96,7 @@ story('what is cut is counted and one key away, in every window', { env: model.e
       const box = await session.tray.boundingBox()
       assert.ok(box.y <= 0 && box.height >= height, `${where}: full height`)
       await page.keyboard.press('End')
-      await until(`${where}: the end is said`, async () => (await page.evaluate(look)).edge === 'Nothing more below.')
+      await until(`${where}: the end is said`, async () => (await page.evaluate(look)).edge === 'End of the text')
       await page.keyboard.press('Home')
       await until(`${where}: the beginning is there`, () => page.evaluate(() => document.querySelector('.card-body').scrollTop === 0))
       await page.keyboard.press('Escape')
@@ -124,10 +124,10 @@ story('keys are named only where they do something', { env: model.env }, async (
   const key = session.card.locator('.ap-key').first()
   await session.composer.focus()
   await until('no letter is named at the message', async () => !(await key.isVisible()))
-  await session.tray.getByText('Alt+↑ decides by keys').waitFor()
+  await session.tray.getByText('Press Alt+↑ to decide by keyboard').waitFor()
   await page.keyboard.press('Alt+ArrowUp')
   await until('letters are named on the card', () => key.isVisible())
-  await session.tray.getByText('Esc back to the message', { exact: false }).waitFor()
+  await session.tray.getByText('Esc: back to the message', { exact: false }).waitFor()
   await until('the reason is asked for', async () => {
     await page.keyboard.press('r')
     return session.tray.getByLabel('Reason (optional)').isVisible()

@@ -19,18 +19,18 @@ async function cutter(page) {
   }
 }
 
-const away = (session) => session.says('What you typed is kept. If the server still runs, so does what you asked for.')
+const away = (session) => session.says('What you typed is kept, and the agent goes on if the server runs.')
 
 story('an approval that was not sent is taken back, and the refusal goes out instead', {}, async ({ session, page }) => {
   const cut = await cutter(page)
   await page.reload()
   await session.isReady()
   await session.say('run: echo never')
-  await session.button('Approve once: Run a command').waitFor()
+  await session.button('Approve: Run a command').waitFor()
   await cut(true)
   await away(session).waitFor()
-  await session.press('Approve once: Run a command')
-  await session.counts('Not sent yet. It goes out when the connection is back.')
+  await session.press('Approve: Run a command')
+  await session.counts('Not sent yet. Sepal sends it when you are back online.')
   await session.press('Take back: Run a command')
   await session.press('Reject: Run a command')
   await page.keyboard.press('Enter')
@@ -50,7 +50,7 @@ story('a stop that was pressed while the connection was away arrives', { env: { 
   await cut(true)
   await away(session).waitFor()
   await session.stopButton.click()
-  await session.says('The agent is told to stop when the connection is back.').waitFor()
+  await session.says('The agent stops when you are back online.').waitFor()
   await cut(false)
   await session.log.getByText('Stopped.').waitFor()
 })

@@ -7,6 +7,17 @@ const AXE = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.m
 const WIDTHS = [320, 768, 1280]
 const SCHEMES = ['light', 'dark']
 
+/**
+ * How far a page with the frame scrolls as a whole, which it never may: only its parts do. Where scrollbars take room,
+ * as they do in these tests, a page that is a pixel too high has a second one.
+ */
+export function overflow(page) {
+  return page.evaluate(() => {
+    const { scrollHeight, clientHeight } = document.scrollingElement
+    return document.querySelector('.app') ? scrollHeight - clientHeight : 0
+  })
+}
+
 /** Examines what is on the screen in both schemes and three widths. */
 export async function isAccessible(page, name, prepare = async () => {}) {
   const found = []
@@ -23,6 +34,8 @@ export async function isAccessible(page, name, prepare = async () => {}) {
       const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
       for (const { id, nodes } of violations) found.push(`${name} ${width} ${colorScheme}: ${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)
       const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
+      const downwards = await overflow(page)
+      if (downwards > 0) found.push(`${name} ${width}: the frame scrolls by ${downwards} px`)
       if (sideways > 0) found.push(`${name} ${width}: ${sideways} px wider than the screen`)
     }
   }

@@ -10,7 +10,7 @@ export class SessionView {
     this.log = page.getByRole('log', { name: 'Conversation' })
     this.tray = page.getByRole('region', { name: 'Waiting for you' })
     this.card = this.tray.locator('article.card')
-    this.composer = page.getByRole('textbox', { name: 'Message to the agent' })
+    this.composer = page.getByRole('textbox', { name: 'Message Sepal' })
     this.stopButton = page.getByRole('form', { name: 'Message' }).getByRole('button', { name: 'Stop' })
   }
 

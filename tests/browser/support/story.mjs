@@ -3,6 +3,7 @@ import { mkdirSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
+import { overflow } from './axe.mjs'
 import { Gateway } from './gateway.mjs'
 import { SessionView } from './session.mjs'
 import { DEADLINE_MS } from './until.mjs'
@@ -19,6 +20,8 @@ export function browser() {
   const usual = process.env.CHROMIUM_ARGS ?? (process.getuid?.() === 0 ? '--no-sandbox' : '')
   launched ??= chromium.launch({
     executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
+    // Scrollbars take room on most desktops, and a page that scrolls by mistake shows only there.
+    ignoreDefaultArgs: ['--hide-scrollbars'],
     args: [...usual.split(' ').filter(Boolean), ...launchArguments],
   })
   return launched
@@ -56,6 +59,10 @@ export function story(name, { env = {}, context: options = {}, isNew = false } =
         await session.isReady()
       }
       await tell({ t, app, context, page, session, problems })
+      for (const shown of context.pages()) {
+        const downwards = await overflow(shown).catch(() => 0)
+        if (downwards > 0) throw new Error(`the frame of the page scrolls by ${downwards} px`)
+      }
       if (problems.errors.length > 0) throw new Error(`the page had errors:\n${problems.errors.join('\n')}`)
     } catch (error) {
       await shoot(context, name)

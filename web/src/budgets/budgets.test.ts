@@ -40,9 +40,9 @@ async function show(...inForce: BudgetItem[]) {
 }
 
 it.each([
-  [{}, 'You, each month: Only $0.050 left of $0.50. Nothing is refused; this is only a warning.'],
-  [{ isHard: true }, 'You, each month: Only $0.050 left of $0.50. What goes beyond is refused.'],
-  [{ isHard: true, isExhausted: true }, 'You, each month: $0.50 are used up. Nothing is answered until it is raised.'],
+  [{}, 'You, each month: Only $0.050 left of $0.50. This is only a warning; nothing is refused.'],
+  [{ isHard: true }, 'You, each month: Only $0.050 left of $0.50. Anything beyond it is refused.'],
+  [{ isHard: true, isExhausted: true }, 'You, each month: $0.50 used up. No model answers until it is raised.'],
 ])('says in words what is left and what happens then: %o', async (change, words) => {
   const { page } = await show({ ...soft, ...change })
   expect(page.findAll('li').map((line) => line.text())).toEqual([words])
@@ -60,7 +60,7 @@ it('looks again when the server warns, and comes again when its reader put it aw
   budgets.mockResolvedValue({ inForce: [{ ...soft, isExhausted: true }], set: [] })
   session.budgetWord = { code: 'budget_warning', text: '80 % are spent' }
   await flushPromises()
-  expect(page.get('li').text()).toContain('$0.50 are used up')
+  expect(page.get('li').text()).toContain('$0.50 used up')
 })
 
 it('says of a running answer how long it may become', async () => {
@@ -166,7 +166,7 @@ describe('the words', () => {
 
   it.each([
     [{}, 'You, each month'],
-    [{ level: 'tenant', period: 'day' }, 'Everybody here, each day'],
+    [{ level: 'tenant', period: 'day' }, 'Everyone here, each day'],
     [{ source: 'each' }, 'Each person, each month'],
     [{ name: 'ana', subject: 'usr_1' }, 'ana, each month'],
     [{ level: 'own', period: 'whole' }, 'This session, set by you'],
@@ -178,9 +178,9 @@ describe('the words', () => {
 
   it('says what is left, or only the limit where the sum is for others', () => {
     expect(leftWords(budget({}))).toBe('$6.00 left of $10.00')
-    expect(leftWords(budget({ isExhausted: true }))).toBe('$10.00 are used up')
+    expect(leftWords(budget({ isExhausted: true }))).toBe('$10.00 used up')
     expect(leftWords(budget({ leftUsd: 1, isNear: true }))).toBe('Only $1.00 left of $10.00')
-    expect(leftWords(budget({ leftUsd: null, isNear: true }))).toBe('Limit $10.00, nearly used up')
+    expect(leftWords(budget({ leftUsd: null, isNear: true }))).toBe('Limit $10.00, nearly reached')
     expect(leftWords(budget({ leftUsd: null, usedUsd: null }))).toBe('Limit $10.00')
     expect([shareOf(budget({})), shareOf(budget({ usedUsd: null })), shareOf(budget({ limitUsd: 0 }))]).toEqual([0.4, null, 1])
   })

@@ -44,8 +44,8 @@ it('shows what would change, and what it could not see', () => {
     },
   })
   const text = card.text()
-  for (const said of ['exit code 3', '2 paths would change: 1 created, 1 modified, 0 deleted', '+ONE', '-one', 'b.bin', 'not a text', 'all wrong', 'had a fresh one']) expect(text).toContain(said)
-  expect(card.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Drop'])
+  for (const said of ['exit code 3', '2 paths would change: 1 created, 1 modified, 0 deleted', '+ONE', '-one', 'b.bin', 'not text', 'all wrong', 'used a fresh one']) expect(text).toContain(said)
+  expect(card.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Discard'])
 })
 
 it('offers the result, or says why a call cannot have it', async () => {
@@ -54,14 +54,14 @@ it('offers the result, or says why a call cannot have it', async () => {
   await card.get('button').trigger('click')
   expect(card.getComponent(CardDryRun).emitted('take')).toEqual([['r1']])
   const other = shown({ dryRun: { ...report, noResult: 'too_large' } })
-  expect(other.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Drop'])
+  expect(other.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Discard'])
   expect(other.text()).toContain('without running')
 })
 
 it('ends one that runs', async () => {
   const drop = vi.spyOn(door, 'drop').mockRejectedValue(new Error('gone'))
   const card = shown({ dryRun: { status: 'running', by: BY, since: '2026-01-02T03:04:05Z', digest: 'd1' } })
-  expect(card.text()).toContain('for Ana')
+  expect(card.text()).toContain('by Ana')
   await card.get('button').trigger('click')
   expect(drop).toHaveBeenCalledWith('ses_1', 'call_1_0')
   await vi.waitFor(() => expect(card.text()).toContain('No dry run: the server does not answer.'))

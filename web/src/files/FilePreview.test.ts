@@ -18,6 +18,8 @@ describe('the kind of a file', () => {
     expect(kindOf('a.rs', 'fn')).toBe('text')
     expect(kindOf('a.rs', '')).toBe('empty')
     expect(kindOf('a.md', undefined)).toBe('binary')
+    expect(kindOf('a.pdf', '%PDF-1.4', bytes('%PDF-1.4'))).toBe('pdf')
+    expect(kindOf('a.txt', undefined, bytes('%PDF-1.7'))).toBe('pdf')
   })
 
   it('takes for text what is UTF-8, also where the last character is cut', () => {

@@ -23,6 +23,8 @@ beforeEach(() => {
   setActivePinia(createPinia())
 })
 
+const BESIDE = ['call_0_0', 'call_1_0', 'call_1_1', 'call_9_9']
+
 async function listed(changes: Change[]): Promise<void> {
   vi.spyOn(door, 'list').mockResolvedValue(changes)
   useSession().id = 'ses_1'
@@ -39,10 +41,10 @@ it('shows what a call changed with a comparison of each file', async () => {
   await listed([step(2, { calls: ['call_1_0', 'call_1_1'] }), step(1, { calls: ['call_0_0'], modified: 0 })])
   vi.spyOn(door, 'details').mockResolvedValue({ ...step(2), total: 1, files: [{ path: 'a.txt', before: file, after: file }] })
   vi.spyOn(door, 'file').mockResolvedValue({ path: 'a.txt', before: { ...file, text: 'one\n' }, after: { ...file, mode: '600', text: 'two\n' } })
-  const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_0' } })
+  const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_1', beside: BESIDE } })
   await flushPromises()
-  expect(view.text()).toBe('1 file changed while 2 calls ran')
-  await button(view, '1 file changed while 2 calls ran').trigger('click')
+  expect(view.text()).toBe('1 file change during 2 calls')
+  await button(view, '1 file change during 2 calls').trigger('click')
   await vi.dynamicImportSettled()
   await flushPromises()
   await view.find('[aria-label="Compare a.txt"]').trigger('click')
@@ -50,9 +52,9 @@ it('shows what a call changed with a comparison of each file', async () => {
   expect(view.find('.diff-removed').text()).toContain('one')
   expect(view.find('.diff-added').text()).toContain('two')
   expect(view.text()).toContain('mode 644 → 600')
-  // A call that changed nothing, and one that is not known, say nothing.
-  for (const callId of ['call_0_0', 'call_9_9']) {
-    const silent = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId } })
+  // A call above the last one of its step, one that changed nothing, and one that is not known say nothing.
+  for (const callId of ['call_1_0', 'call_0_0', 'call_9_9']) {
+    const silent = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId, beside: BESIDE } })
     await flushPromises()
     expect(silent.text()).toBe('')
   }
@@ -69,11 +71,11 @@ it('undoes what it showed and tells what could not be brought back', async () =>
   const undo = vi.spyOn(door, 'undo').mockResolvedValue({ number: 4, restored: 2, unrestored: [{ path: 'c', reason: 'its content is not kept' }] })
   const view = mount(UndoForm, { global: global(), props: { session: 'ses_1', number: 3 }, attachTo: document.body })
   await flushPromises()
-  expect(view.findAll('li').map((line) => line.text())).toEqual(['a goes back', 'b is deleted', 'c cannot be brought back: its content is not kept'])
+  expect(view.findAll('li').map((line) => line.text())).toEqual(['a reverted', 'b deleted', 'c cannot be restored: its content was not kept'])
   await button(view, 'Undo these changes').trigger('click')
   await flushPromises()
   expect(undo).toHaveBeenCalledWith('ses_1', 3, 'd')
-  expect(view.text()).toContain('2 files are as they were')
+  expect(view.text()).toContain('Undone. 2 files restored')
   expect(view.find('li').text()).toContain('its content is not kept')
   view.unmount()
 })
@@ -91,5 +93,5 @@ it('lists who changed what, the newest first', async () => {
   await listed([step(4, { people: ['usr_2'], undoes: 2 }), step(3, { people: ['usr_1'] }), step(2, { calls: ['c'], isLate: true }), step(1)])
   const view = mount(FileHistory, { global: global(), props: { session: 'ses_1' } })
   await flushPromises()
-  expect(view.findAll('.who').map((who) => who.text())).toEqual(['Somebody else: undo', 'Somebody else', 'A call (seen late)', 'Between calls'])
+  expect(view.findAll('.who').map((who) => who.text())).toEqual(['Someone else: undo', 'Someone else', 'A call (noticed late)', 'Between calls'])
 })

@@ -8,6 +8,8 @@ import './history.en.json'
 /** What happens in the conversation comes in bursts. */
 const REFRESH_MS = 300
 
+/** How often somebody put files back here: whatever shows files reads them again. */
+export const undoCount = ref(0)
 const changes = shallowRef<Change[]>([])
 const problem = ref('')
 const isRead = ref(false)

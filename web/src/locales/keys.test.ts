@@ -10,7 +10,7 @@ const laterTexts = Object.values(laterFiles)
 
 /** Keys that the code puts together from a state, as `failure.${code}`. */
 const COMPUTED =
-  /^(details\.why|dryRun\.(status|change|why|unseen|none|noResult)|compaction|effort|failure|decision|told|because|note|strip\.refused|search\.kind|budgets\.(level|each|of)|signIn\.code|welcome\.name|notifications\.state|models\.defaultBy|settings\.(key|theme|density|send|reading)|views\.(reach|permission)|rules\.(group|effect|scope|reach|origin|state|matching|other|form\.(fits|example|problem|approver))|providers\.(cacheTtls|compactions|kind|hint|source|scope|failedTo)|usage\.(by|column|part|purpose)|published\.kinds|packages\.(registry|state)|moreFields|servers\.(state|source|where|phase|effect|workspace|recognised|audience))\.|^(offers\.(resources|prompts)|packages\.(added|removed)|views\.(silent|left|flooded|grasped|ended))$/
+  /^(details\.why|dryRun\.(status|change|why|unseen|none|noResult)|compaction|effort|failure|decision|told|because|note|strip\.refused|search\.kind|keys\.(where|of)|palette\.(group|theme)|budgets\.(level|each|of)|signIn\.code|welcome\.name|notifications\.state|models\.defaultBy|settings\.(theme|density|send|reading)|views\.(reach|permission)|rules\.(group|effect|scope|reach|origin|state|matching|other|form\.(fits|example|problem|approver))|providers\.(cacheTtls|compactions|kind|hint|source|scope|failedTo)|usage\.(by|column|part|purpose)|published\.kinds|packages\.(registry|state)|moreFields|servers\.(state|source|where|phase|effect|workspace|recognised|audience))\.|^(offers\.(resources|prompts)|packages\.(added|removed)|views\.(silent|left|flooded|grasped|ended))$/
 
 function leaves(node: object, path = ''): string[] {
   return Object.entries(node).flatMap(([key, value]) =>

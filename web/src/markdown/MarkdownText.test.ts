@@ -87,7 +87,7 @@ describe('links and images', () => {
 describe('ordinary text', () => {
   it('is drawn as GFM', () => {
     const html = render('# Title\n\n1. *a*\n2. **b** ~~c~~\n\n| x | y |\n|--|:-:|\n| 1 | 2 |\n\n> q\n\n```rust\nfn x() {}\n```').html()
-    for (const part of ['<h3>Title</h3>', '<em>a</em>', '<strong>b</strong>', '<s>c</s>', 'class="md-center"', '<blockquote>', 'class="language-rust"']) {
+    for (const part of ['<h3 dir="auto">Title</h3>', '<em>a</em>', '<strong>b</strong>', '<s>c</s>', 'class="md-center"', '<blockquote dir="auto">', 'class="language-rust"']) {
       expect(html).toContain(part)
     }
   })

@@ -97,7 +97,7 @@ class Builder {
     parent.text += frame.text
     if (frame.token?.type === 'link_open') this.links--
     if (frame.token === null) parent.children.push(...frame.children)
-    else parent.children.push(element(frame.token, frame))
+    else parent.children.push(element(frame.token, frame, this.stack.length === 1))
   }
 
   private leaf(token: Token): void {
@@ -140,17 +140,19 @@ class Builder {
   }
 }
 
-function element(token: Token, frame: Frame): VNode | VNodeArrayChildren {
+/** An outermost block is written in the direction of its first letter; what is inside it is drawn to its side. */
+function element(token: Token, frame: Frame, isOutermost: boolean): VNode | VNodeArrayChildren {
   const name = token.type.replace(/_open$/, '')
+  const direction = isOutermost && token.block ? { dir: 'auto' } : {}
   const plain = PLAIN_TAGS.get(name)
-  if (plain !== undefined) return h(plain, frame.children)
+  if (plain !== undefined) return h(plain, direction, frame.children)
   switch (name) {
     case 'heading':
-      return h(HEADINGS.get(token.tag) ?? 'h6', frame.children)
+      return h(HEADINGS.get(token.tag) ?? 'h6', direction, frame.children)
     case 'ordered_list':
-      return h('ol', startOf(token), frame.children)
+      return h('ol', { ...startOf(token), ...direction }, frame.children)
     case 'table':
-      return h('div', { class: 'md-table', tabindex: 0, role: 'group', 'aria-label': t('markdown.table') }, [h('table', frame.children)])
+      return h('div', { class: 'md-table', tabindex: 0, role: 'group', 'aria-label': t('markdown.table'), ...direction }, [h('table', frame.children)])
     case 'th':
     case 'td':
       return h(name, alignmentOf(token), frame.children)

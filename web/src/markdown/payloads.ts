@@ -134,7 +134,7 @@ export const ALLOWED_TAGS = [
   'munder', 'mover', 'munderover', 'mtable', 'mtr', 'mtd', 'mpadded', 'mphantom', 'mstyle',
 ]
 export const ALLOWED_ATTRIBUTES = [
-  'href', 'start', 'class', 'rel', 'target', 'type', 'tabindex', 'role', 'aria-label', 'disabled', 'checked', 'hidden',
+  'href', 'start', 'class', 'dir', 'rel', 'target', 'type', 'tabindex', 'role', 'aria-label', 'disabled', 'checked', 'hidden',
   'encoding', 'display', 'displaystyle', 'scriptlevel', 'stretchy', 'fence', 'separator', 'largeop', 'movablelimits', 'accent', 'accentunder',
   'lspace', 'rspace', 'width', 'height', 'depth', 'voffset', 'minsize', 'maxsize', 'linethickness', 'mathsize', 'mathvariant',
 ]

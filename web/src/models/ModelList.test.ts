@@ -45,12 +45,12 @@ describe('the model picker', () => {
     const [a = '', b = '', c = ''] = wrapper.findAll('.words').map((words) => words.text())
     expect(a).toContain('200K tokens · $1.00 in, $5.00 out per million')
     expect(a).toContain('in use')
-    expect(b).toContain('price unknown · cannot see')
+    expect(b).toContain('price unknown · no images')
     expect(b).toMatch(/Retires on \w+ \d+/)
     expect(b).toContain('Last error: no credit')
-    expect(c).toContain('cannot use tools')
-    expect(wrapper.text()).toContain('three does not list its models. no connection')
-    expect(wrapper.text()).toContain('Holds from the next request on.')
+    expect(c).toContain('no tools')
+    expect(wrapper.text()).toContain('three did not list its models. no connection')
+    expect(wrapper.text()).toContain('Applies from the next request.')
   })
 
   it('goes by arrows, and letters go back into the filter', async () => {
@@ -75,13 +75,13 @@ describe('the model picker', () => {
 
   it('keeps starred models on top, for the next time as well', async () => {
     const wrapper = await render()
-    await wrapper.get('[aria-label="Keep on top: c"]').trigger('click')
+    await wrapper.get('[aria-label="Pin c to the top"]').trigger('click')
     expect(names(wrapper)).toEqual(['c', 'Model A', 'Model B'])
     answer.models = () => ({ ...MODELS, models: MODELS.models.slice(0, 2) })
     const later = await render()
     expect(names(later)).toEqual(['c', 'Model A', 'Model B'])
     expect(later.get('.words').attributes('disabled')).toBeDefined()
-    expect(later.get('.words').text()).toContain('not listed by its provider now')
+    expect(later.get('.words').text()).toContain('no longer listed by its provider')
   })
 
   it('asks how much a model thinks, unless it cannot', async () => {
@@ -92,7 +92,7 @@ describe('the model picker', () => {
     await wrapper.get('select').setValue('tokens')
     await wrapper.get('.number').setValue('many')
     await wrapper.get('form').trigger('submit')
-    expect(wrapper.get('form').text()).toContain('Write a whole number.')
+    expect(wrapper.get('form').text()).toContain('Type a whole number.')
     await wrapper.get('.number').setValue('12_000')
     await wrapper.get('form').trigger('submit')
     expect(wrapper.emitted('think')).toEqual([['high'], [null], ['12000']])
@@ -171,7 +171,7 @@ describe('the list of the picker', () => {
     })
 
     it('is said in words', () => {
-      expect([null, 'off', 'max', '8000'].map(effortWords)).toEqual(['As the model does by itself', 'Off', 'As much as it can', 'Up to 8,000 tokens'])
+      expect([null, 'off', 'max', '8000'].map(effortWords)).toEqual(['Model default', 'Off', 'Maximum', 'Up to 8,000 tokens'])
     })
   })
 })

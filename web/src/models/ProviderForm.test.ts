@@ -60,6 +60,16 @@ describe('the form of a provider', () => {
     expect(asked.saved).toEqual([[expect.any(String), expect.objectContaining({ baseUrl: 'http://h/v1' })]])
   })
 
+  it('sends a key to no other vendor than the one that it was written for', async () => {
+    const wrapper = render()
+    await field(wrapper, 'apiKey').setValue('a key of OpenAI')
+    await wrapper.get('input[type=radio][value=mistral]').setValue(true)
+    expect(field(wrapper, 'apiKey').element.value).toBe('')
+    await wrapper.findAll('button').find((button) => button.text() === 'Test')?.trigger('click')
+    await flushPromises()
+    expect(JSON.stringify(asked.tests)).not.toContain('a key of OpenAI')
+  })
+
   it('asks for what an address lacks before anything is sent', async () => {
     const wrapper = render()
     await wrapper.get('input[type=radio][value=azure]').setValue(true)

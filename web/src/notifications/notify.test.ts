@@ -167,12 +167,12 @@ describe('the switch', () => {
 
   it('is on when the browser was asked and said yes, and keeps that', async () => {
     const { part, box, words } = show()
-    expect([box.element.checked, words()]).toEqual([false, 'Off. The browser asks once whether this address may.'])
+    expect([box.element.checked, words()]).toEqual([false, 'Off. The browser asks for permission once.'])
     permission = 'granted'
     await box.setValue(true)
     await flushPromises()
     expect(box.element.checked).toBe(true)
-    expect(words()).toMatch(/^On, in this browser/)
+    expect(words()).toMatch(/^On in this browser/)
     expect(localStorage.getItem('sepal.notifications')).toBe('on')
     await box.setValue(false)
     expect(localStorage.getItem('sepal.notifications')).toBeNull()
@@ -201,7 +201,7 @@ describe('the switch', () => {
     vi.stubGlobal('isSecureContext', true)
     vi.stubGlobal('Notification', undefined)
     const without = show()
-    expect([without.box.element.disabled, without.words()]).toEqual([true, 'This browser has no notifications for pages.'])
+    expect([without.box.element.disabled, without.words()]).toEqual([true, 'This browser does not support notifications.'])
     without.part.unmount()
   })
 
@@ -210,7 +210,7 @@ describe('the switch', () => {
     const { part, box, words } = show()
     noteRefused()
     await flushPromises()
-    expect([box.element.disabled, words()]).toEqual([true, 'This browser shows no notifications of a page.'])
+    expect([box.element.disabled, words()]).toEqual([true, 'This browser does not show notifications.'])
     part.unmount()
   })
 })

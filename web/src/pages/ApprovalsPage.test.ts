@@ -108,7 +108,7 @@ it('decides each call in its own session, with the digest that was seen, and goe
   await news('two', 0)
   expect(sessions()).toEqual([])
   expect(page.text()).toContain('Nothing is waiting for you.')
-  expect(page.text()).toContain('The last decision was made')
+  expect(page.text()).toContain('Last decision')
 })
 
 it('moves by arrows from session to session and round', async () => {
@@ -127,7 +127,7 @@ it('puts what begins to wait where it belongs, without the focus and not under a
   waiting = [...two(), waits('three', '2026-11-21T10:00:02Z', [queueCall('x')])]
   await news('three', 1)
   expect(sessions()).toEqual(['Title of one', 'Title of two', 'Title of three'])
-  await button('Approve once: Write other.md').trigger('click')
+  await button('Approve: Write other.md').trigger('click')
   expect(rest.decide).not.toHaveBeenCalled()
   expect(document.activeElement).toBe(document.body)
 })
@@ -153,7 +153,7 @@ it('says that a session is gone, by the news and by the refusal of a decision', 
   await flushPromises()
   vi.advanceTimersByTime(GUARD_MS)
   vi.mocked(rest.decide).mockRejectedValue(new RequestError(404, { code: 'session_not_found' }))
-  await button('Approve once: Write other.md').trigger('click')
+  await button('Approve: Write other.md').trigger('click')
   await flushPromises()
   expect(page.findAll('[role="status"]').filter((part) => part.text() === 'This session was deleted.')).toHaveLength(2)
   vi.advanceTimersByTime(3_000)
@@ -165,11 +165,11 @@ it('says why a decision was refused, and lets it be made again on what is there 
   await show()
   vi.mocked(rest.decide).mockRejectedValueOnce(new RequestError(409, { code: 'changed_since_shown' }))
   waiting = [two()[0] as WaitingItem, waits('two', '2026-11-21T10:00:01Z', [queueCall('call_1_0', { args: { path: 'other.md', content: '' }, digest: 'newer' })], 6)]
-  await button('Approve once: Write other.md').trigger('click')
+  await button('Approve: Write other.md').trigger('click')
   await flushPromises()
   expect(page.get('[role="alert"]').text()).toBe('The call changed since it was shown. Look at it again.')
   vi.advanceTimersByTime(GUARD_MS)
-  await button('Approve once: Write other.md').trigger('click')
+  await button('Approve: Write other.md').trigger('click')
   await flushPromises()
   expect(rest.decide).toHaveBeenLastCalledWith('two', { callId: 'call_1_0', approved: true, digest: 'newer' })
   expect(page.find('[role="alert"]').exists()).toBe(false)
@@ -178,7 +178,7 @@ it('says why a decision was refused, and lets it be made again on what is there 
 it('says that it could not be read, and reads it again', async () => {
   vi.mocked(rest.approvals).mockRejectedValueOnce(new RequestError(0, {}))
   await show()
-  expect(page.text()).toContain('What waits could not be read.')
+  expect(page.text()).toContain('Waiting calls could not be loaded.')
   expect(page.text()).not.toContain('Nothing is waiting')
   await page.findAll('button').find((candidate) => candidate.text() === 'Try again')?.trigger('click')
   await flushPromises()

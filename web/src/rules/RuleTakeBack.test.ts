@@ -30,7 +30,7 @@ it('takes back a rule of the session, on all rows that it decided', async () => 
   await flushPromises()
   expect(doors.takeBack).toHaveBeenCalledExactlyOnceWith('rul_a', SESSION)
   expect(page.findAll('button')).toHaveLength(0)
-  expect(page.text()).toBe('Taken back. The next call asks again.'.repeat(2))
+  expect(page.text()).toBe('Rule removed. The next call asks again.'.repeat(2))
 })
 
 it('takes back a rule that outlasts the session', async () => {
@@ -47,10 +47,10 @@ it('says that somebody took it back before, or why it stays', async () => {
   const page = rows()
   await page.get('button').trigger('click')
   await flushPromises()
-  expect(page.text()).toContain("Not taken back: only admins take the tenant's rules back")
+  expect(page.text()).toContain("Not removed: only admins take the tenant's rules back")
   doors.takeBack.mockRejectedValue(refused(404, 'not_found', 'no'))
   await page.get('button').trigger('click')
   await flushPromises()
-  expect(page.text()).toContain('It was taken back already.')
+  expect(page.text()).toContain('It was already removed.')
   expect(page.findAll('button')).toHaveLength(0)
 })

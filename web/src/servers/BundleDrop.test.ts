@@ -47,7 +47,7 @@ it('shows what a bundle is and runs, and hands on the entry that the answers mak
   expect(page.text()).toContain('From 1 to 9.')
   expect(page.text()).toContain('A path below /workspace')
   expect(page.get('[name="bundle-api_key"]').attributes('type')).toBe('password')
-  const go = page.findAll('button').find((button) => button.text() === 'Go on')
+  const go = page.findAll('button').find((button) => button.text() === 'Continue')
   await go?.trigger('click')
   await flushPromises()
   expect(page.text()).toContain('the server needs this value')

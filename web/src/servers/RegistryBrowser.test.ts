@@ -69,7 +69,7 @@ it('hands on the entry that the answers make, and says at their fields what is w
   expect(page.text()).toContain('Stands in plain text in the entry.')
   expect(page.get('input[name="env.KEY"]').attributes('type')).toBe('password')
 
-  const go = () => page.findAll('button').find((button) => button.text() === 'Go on')?.trigger('click')
+  const go = () => page.findAll('button').find((button) => button.text() === 'Continue')?.trigger('click')
   await go()
   await flushPromises()
   expect(page.text()).toContain('the server needs this value')
@@ -92,4 +92,13 @@ it('says why nothing comes, and tries again', async () => {
   await page.get('[role="alert"] button').trigger('click')
   await flushPromises()
   expect(page.get('[role="status"]').text()).toBe('No server has that in its name.')
+})
+
+it('says in its own words that the registry cannot be reached, and keeps the error for who looks', async () => {
+  vi.spyOn(rest, 'publishedServers').mockRejectedValue(new RequestError(502, { code: 'registry_unavailable', detail: 'dns error: failed to lookup address' } as never))
+  const page = mounted()
+  await flushPromises()
+  expect(page.get('.problem').text()).toContain('The registry of MCP servers cannot be reached.')
+  expect(page.get('.problem').text()).not.toContain('dns error')
+  expect(page.get('details').text()).toContain('dns error')
 })

@@ -50,7 +50,7 @@ async function show() {
 
 it('says what a skill is where there is none, and offers the team’s to admins alone', async () => {
   const part = await show()
-  expect(part.text()).toContain('There is no skill here yet.')
+  expect(part.text()).toContain('No skills yet.')
   expect(part.findAll('input[type=file]')).toHaveLength(1)
   page = { ...page, mayChangeTenant: true }
   expect((await show()).findAll('input[type=file]')).toHaveLength(2)
@@ -78,7 +78,7 @@ it('names every problem of an upload with what helps', async () => {
   await input.trigger('change')
   await flushPromises()
   const told = part.get('[role=alert]').text()
-  expect(told).toContain('This is no skill yet:')
+  expect(told).toContain('This is not a valid skill yet:')
   expect(told).toContain('name: it is missing. ')
   expect(told).toContain('Add a line `name: …`.')
   expect(told).toContain('Good to know:')

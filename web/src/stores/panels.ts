@@ -6,8 +6,10 @@ import type { SessionItem } from '@/wire/restTypes'
 export const isFindOpen = ref(false)
 /** The files of the open session. */
 export const isFilesOpen = ref(false)
-/** The search over all sessions. */
-export const isSearchOpen = ref(false)
+/** What leads everywhere: sessions, actions, settings. */
+export const isPaletteOpen = ref(false)
+/** The list of all keys. */
+export const isKeysOpen = ref(false)
 /** The import of a conversation of another program. */
 export const isImportOpen = ref(false)
 /** The session whose sharing dialog is open. */

@@ -63,12 +63,12 @@ it('says that a newer version is there only when the server says so', async () =
   said = '0.1.0'
   dispatchEvent(new Event('vite:preloadError', { cancelable: true }))
   await settled()
-  expect(page.text()).toContain('A part of this page could not be loaded.')
+  expect(page.text()).toContain('Part of this page could not be loaded.')
 
   said = '0.2.0'
   await router.push('/gone').catch(() => {})
   await settled()
-  expect(page.text()).toContain('A new version is here.')
+  expect(page.text()).toContain('A new version of Sepal is available.')
 })
 
 it('says what is wrong before what is new, and offline only without a connection', async () => {
@@ -81,7 +81,7 @@ it('says what is wrong before what is new, and offline only without a connection
   expect(page.text()).toContain('You are offline.')
   session.linkState = 'open'
   await settled()
-  expect(page.text()).toContain('A new version is here.')
+  expect(page.text()).toContain('A new version of Sepal is available.')
 
   // A link that seems open may be dead.
   dispatchEvent(new Event('online'))
@@ -91,7 +91,7 @@ it('says what is wrong before what is new, and offline only without a connection
   expect(page.text()).toContain('You are offline.')
   dispatchEvent(new Event('online'))
   await settled()
-  expect(page.text()).toContain('A new version is here.')
+  expect(page.text()).toContain('A new version of Sepal is available.')
 })
 
 it('offers to reload once the server says another version, and never reloads by itself', async () => {
@@ -108,7 +108,7 @@ it('offers to reload once the server says another version, and never reloads by 
   // Another gateway that is still the old one takes nothing back.
   version.noteVersion('0.1.0')
   await nextTick()
-  expect(page.text()).toContain('A new version is here.')
+  expect(page.text()).toContain('A new version of Sepal is available.')
   expect(reload).not.toHaveBeenCalled()
 
   const button = page.get<HTMLButtonElement>('button')

@@ -45,8 +45,8 @@ it('says of each address how telling it went last', async () => {
     hook('4', { lastAt: AT, lastError, failingSince: AT, disabledAt: AT }),
   ]
   const rows = (await show()).findAll('li').map((row) => row.get('.hook').text())
-  expect(rows[0]).toContain('Nothing was sent yet.')
-  expect(rows[1]).toMatch(/Last taken .*2026.*Told of decisions too/)
+  expect(rows[0]).toContain('Nothing sent yet.')
+  expect(rows[1]).toMatch(/Last accepted .*2026.*Decisions are sent too/)
   expect(rows[2]).toMatch(/Every attempt has failed since .*2026.*: the answer was 500/)
   expect(rows[3]).toMatch(/Switched off .*2026.*: the answer was 500/)
 })
@@ -82,10 +82,10 @@ it('tries one and says what came back, and removes one', async () => {
   const [tries, removes] = part.findAll('li button')
   await tries?.trigger('click')
   await flushPromises()
-  expect(part.get('.hook').text()).toContain('Not taken: the answer was 500')
+  expect(part.get('.hook').text()).toContain('Not accepted: the answer was 500')
   await tries?.trigger('click')
   await flushPromises()
-  expect(part.get('.hook').text()).toContain('Taken: the answer was 204, after 12 ms')
+  expect(part.get('.hook').text()).toContain('Accepted with status 204 after 12 ms')
   const remove = vi.spyOn(outside, 'deleteWebhook').mockImplementation(async () => {
     items = []
     return undefined

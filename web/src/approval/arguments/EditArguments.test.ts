@@ -35,7 +35,7 @@ describe('EditArguments', () => {
   it('is a form for a flat schema, and sends only what was changed differently', async () => {
     edit(SEARCH)
     expect(wrapper.findAll('[data-field]')).toHaveLength(4)
-    expect(wrapper.text()).toContain('Nothing is changed yet.')
+    expect(wrapper.text()).toContain('Nothing changed yet.')
     await approve().trigger('click')
     expect(wrapper.emitted('approve')).toBeUndefined()
     await field('limit').setValue('7')
@@ -48,7 +48,7 @@ describe('EditArguments', () => {
     // As the parser of the socket gives it.
     edit({ ...SEARCH, schema: { type: 'object', properties: { query: { type: 'string' }, id: { type: 'integer' } } }, args: JSON.parse('{"query":"abc","id":9007199254740993}') })
     await field('query').setValue('abcd')
-    expect(wrapper.text()).toContain('id holds a whole number beyond 9,007,199,254,740,991, which this page cannot send exactly.')
+    expect(wrapper.text()).toContain('id is a whole number too large for this page to send exactly.')
     await approve().trigger('click')
     expect(wrapper.emitted('approve')).toBeUndefined()
     await field('id').setValue('18446744073709551615')
@@ -77,12 +77,12 @@ describe('EditArguments', () => {
     edit(SEARCH)
     await field('limit').setValue('many')
     expect(approve().text()).toBe('Fix limit')
-    expect(wrapper.text()).toContain('limit has to be a whole number.')
+    expect(wrapper.text()).toContain('limit must be a whole number.')
     await approve().trigger('click')
     expect(wrapper.emitted('approve')).toBeUndefined()
     expect(document.activeElement).toBe(field('limit').element)
     await field('limit').setValue('99')
-    expect(wrapper.text()).toContain('limit has to be at most 50.')
+    expect(wrapper.text()).toContain('limit must be at most 50.')
   })
 
   it('shows the original beside the change', async () => {
@@ -106,7 +106,7 @@ describe('EditArguments', () => {
   it('is JSON with live checks for the rest', async () => {
     edit({ name: 'x', schema: { type: 'object', properties: { list: { type: 'array', items: { type: 'integer' } } } }, args: { list: [1] } })
     await field('').setValue('{"list": [1,')
-    expect(wrapper.text()).toContain('This is not JSON yet.')
+    expect(wrapper.text()).toContain('This is not valid JSON.')
     await field('').setValue('{"list": [1, "2"]}')
     expect(approve().text()).toBe('Fix list[1]')
     await field('').setValue('{"list": [1, 2]}')

@@ -1,5 +1,5 @@
 /** What a call is, where it runs and how long it waits, in the words that card, tray and record share. */
-import { locale, t } from '@/locales'
+import { t } from '@/locales'
 import { money } from '@/locales/format'
 import { fileText } from '@/text/fileFacts'
 import { byteCount, firstLineOf, inOneLine, shownLineCount } from '@/text/shorten'
@@ -29,9 +29,9 @@ export function runsInText(runsIn: RunsIn): string {
 /** In one unit, so that a waiting card does not tick. */
 export function coarseDuration(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
-  const [unit, value]: [string, number] =
-    seconds < 60 ? ['second', seconds] : seconds < 3_600 ? ['minute', seconds / 60] : seconds < 86_400 ? ['hour', seconds / 3_600] : ['day', seconds / 86_400]
-  return new Intl.NumberFormat(locale(), { style: 'unit', unit, unitDisplay: unit === 'day' ? 'long' : 'short', maximumFractionDigits: 0, roundingMode: 'floor' } as Intl.NumberFormatOptions).format(value)
+  if (seconds < 60) return t('unit.s', { n: seconds })
+  if (seconds < 3_600) return t('unit.min', { n: Math.floor(seconds / 60) })
+  return seconds < 86_400 ? t('unit.h', { n: Math.floor(seconds / 3_600) }) : t('unit.days', { n: Math.floor(seconds / 86_400) })
 }
 
 // The summary of a call beside its heading: the command, the size, or else the arguments.

@@ -19,8 +19,8 @@ const MAX_CUES = 4
 export function cuesOf(call: QueueCall): Cue[] {
   const cues: (CueKind | false)[] = [
     isDrifted(call) && 'drift',
-    isCalledDestructive(call) && (leavesSandbox(call) || changesExisting(call)) && 'destructive',
-    leavesSandbox(call) && 'leaves',
+    isCalledDestructive(call) && (isOutside(call) || changesExisting(call)) && 'destructive',
+    reachesOthers(call) && 'leaves',
     call.firstUse && 'first',
     changesOneFile({ ...call, args: call.args ?? {} }) && 'file',
   ]
@@ -37,7 +37,7 @@ function textOf(kind: CueKind, call: QueueCall): string {
 
 /** Such a call is never part of an approval of all. */
 export function needsItsOwnLook(call: QueueCall): boolean {
-  return isDrifted(call) || (call.argsText === undefined && hasUnsafeInteger(call.args)) || (leavesSandbox(call) && isCalledDestructive(call))
+  return isDrifted(call) || (call.argsText === undefined && hasUnsafeInteger(call.args)) || (isOutside(call) && isCalledDestructive(call))
 }
 
 function isDrifted(call: QueueCall): boolean {
@@ -48,8 +48,14 @@ function isCalledDestructive(call: QueueCall): boolean {
   return call.annotations?.destructiveHint === true
 }
 
-function leavesSandbox(call: QueueCall): boolean {
-  return call.runsIn !== undefined && call.runsIn.kind !== 'sandbox'
+/** It runs elsewhere than in the session's own sandbox, where nobody else's things are. */
+function isOutside({ runsIn }: QueueCall): boolean {
+  return runsIn !== undefined && runsIn.kind !== 'sandbox'
+}
+
+/** A container of its own without a network is as closed as the sandbox. */
+function reachesOthers({ runsIn }: QueueCall): boolean {
+  return runsIn !== undefined && (runsIn.kind === 'remote' || (runsIn.kind !== 'sandbox' && runsIn.hosts.length > 0))
 }
 
 // Calls that change existing things, as far as that is known before they run.

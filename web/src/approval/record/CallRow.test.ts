@@ -59,16 +59,16 @@ describe('CallRow', () => {
   it('asks what became of a call that the server lost', async () => {
     const wrapper = row({ status: 'unknown', cause: 'the server `far` was told to stop; it may go on' })
     expect(wrapper.get('.row-unknown-form').text()).toContain('the server `far` was told to stop; it may go on')
-    expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
+    expect(wrapper.text()).toContain('Nobody knows whether this ran.')
     await wrapper.get('.row-unknown-form button').trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
   })
 
   it('keeps the word of the person who settled it', () => {
     const wrapper = row({ status: 'unknown', settled: { happened: true, by: { id: 'bo', name: 'Bo' } } })
-    expect(wrapper.text()).toContain('Bo: it happened')
+    expect(wrapper.text()).toContain('Bo: it ran')
     expect(wrapper.find('.row-unknown-form').exists()).toBe(false)
-    expect(row({ status: 'unknown', settled: { happened: false, by: { id: 'ana', name: 'Ana' } } }).text()).toContain('you: it did not happen')
+    expect(row({ status: 'unknown', settled: { happened: false, by: { id: 'ana', name: 'Ana' } } }).text()).toContain("you: it didn't run")
   })
 
   it('opens to arguments, output and hash', async () => {
@@ -78,7 +78,7 @@ describe('CallRow', () => {
     expect(wrapper.get('.ansi-red').text()).toBe('red')
     expect(wrapper.text()).toContain('152 more lines. Show all 402')
     expect(wrapper.text()).toContain('abc123')
-    expect(wrapper.text()).toContain('12,345 bytes of it were left out in the middle and are not kept.')
+    expect(wrapper.text()).toContain('12,345 bytes in the middle were not kept.')
     expect(wrapper.find('a').exists()).toBe(false)
   })
 
@@ -112,7 +112,7 @@ describe('CallRow', () => {
     await wrapper.get('.row-toggle').trigger('click')
     expect(wrapper.text()).toContain('rm -rf /')
     expect(wrapper.text()).toContain('ls -l')
-    expect(wrapper.text()).toContain('Arguments that somebody changed, beside those that were asked for')
+    expect(wrapper.text()).toContain('Arguments changed by someone, next to the original')
   })
 })
 

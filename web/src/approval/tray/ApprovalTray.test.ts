@@ -72,7 +72,7 @@ describe('the card', () => {
     expect(wrapper.get('h3').text()).toBe('Write CHANGELOG.md')
     expect(wrapper.text()).toContain("this session's sandbox, no network")
     expect(wrapper.text()).toContain('New content: 2 lines, 8 bytes')
-    for (const name of ['Approve once', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
+    for (const name of ['Approve', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
   })
 
   it('says how long it can be decided, and once that this ends soon', async () => {
@@ -99,7 +99,7 @@ describe('the card', () => {
   it('puts the gravest cue first', () => {
     show([queueCall('a', { firstUse: true, drift: { since: '2026-11-20T09:30:00+00:00' }, annotations: { destructiveHint: true }, runsIn: { kind: 'container', hosts: ['api.github.com'] } })])
     expect(wrapper.findAll('.card-cue').map((cue) => cue.text())).toEqual([
-      `Definition changed since you last allowed it: ${dateTime('2026-11-20T09:30:00+00:00')}`, 'The server calls this destructive', 'Leaves the sandbox', 'First use here',
+      `The tool's definition changed on ${dateTime('2026-11-20T09:30:00+00:00')}`, 'The server marks this tool as destructive', 'Reaches outside the sandbox', 'First use in this session',
     ])
     expect(wrapper.text()).toContain('own container, may reach api.github.com')
   })
@@ -111,7 +111,7 @@ describe('the card', () => {
       wrapper.unmount()
       return texts
     }
-    const claim = 'The server calls this destructive'
+    const claim = 'The server marks this tool as destructive'
     expect(cues({ name: 'execute_command', args: { command: 'ls' } })).not.toContain(claim)
     expect(cues({ name: 'read_file', args: { path: 'a' } })).not.toContain(claim)
     expect(cues({ name: 'delete_file', args: { path: 'a' } })).toContain(claim)
@@ -124,7 +124,7 @@ describe('the card', () => {
   it('says whether a write makes a file or replaces one, and how much of it', async () => {
     const cue = () => wrapper.findAll('.card-cue').map((it) => it.text())
     const write = (file: QueueCall['file']) => queueCall('a', { annotations: { destructiveHint: true }, file })
-    const claim = 'The server calls this destructive'
+    const claim = 'The server marks this tool as destructive'
     show([write(undefined)])
     expect(cue()).toEqual([claim, 'Changes 1 file'])
     expect(wrapper.get('.diff-head').text()).toBe('New content: 2 lines, 8 bytes')
@@ -158,9 +158,9 @@ describe('the card', () => {
 
   it('says that a model reviews the call, and why it did not approve it', async () => {
     show([queueCall('a', { review: { status: 'running' } })])
-    expect(wrapper.get('.why [role=status]').text()).toBe('A model reviews it, too. You may decide at any time.')
+    expect(wrapper.get('.why [role=status]').text()).toBe('A model is reviewing this call. You can decide at any time.')
     await update([queueCall('a', { review: { status: 'refused', model: 'small', reason: 'It deletes\u202e files.', costUsd: 0.0003 } })])
-    expect(wrapper.get('.why [role=status]').text()).toMatch(/^Not approved by small: It deletes.* files\. · \$0\.00030$/)
+    expect(wrapper.get('.why [role=status]').text()).toMatch(/^small did not approve: It deletes.* files\. · \$0\.00030$/)
     await update([queueCall('a', { review: { status: 'running' }, status: 'approved' })])
     expect(wrapper.find('.why [role=status]').exists()).toBe(false)
   })
@@ -188,10 +188,10 @@ describe('the card', () => {
   it('says where a whole number may be rounded, and shows the exact text where there is one', async () => {
     const args = JSON.parse('{"id":9007199254740993}')
     show([queueCall('a', { name: 'remove', args })])
-    expect(wrapper.text()).toContain('Whole numbers beyond 9,007,199,254,740,991 may differ here')
+    expect(wrapper.text()).toContain('Whole numbers above 9,007,199,254,740,991 may be shown rounded')
     await update([queueCall('a', { name: 'remove', args, argsText: '{"id":9007199254740993}' })])
     expect(wrapper.text()).toContain('{"id":9007199254740993}')
-    expect(wrapper.text()).not.toContain('may differ here')
+    expect(wrapper.text()).not.toContain('may be shown rounded')
     await update([queueCall('a', { name: 'remove', args }), queueCall('b', { name: 'remove', args: { id: 2 ** 53 - 1 } }), queueCall('c')])
     await button('Approve 2 (1 needs its own look)').trigger('click')
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: true }]])
@@ -199,7 +199,7 @@ describe('the card', () => {
 
   it('has no buttons for those who may not decide', () => {
     show([queueCall('a', { mayDecide: false })])
-    expect(wrapper.text()).toContain('Waits for an admin')
+    expect(wrapper.text()).toContain('Waiting for an admin')
     expect(wrapper.find('[data-decides]').exists()).toBe(false)
   })
 })
@@ -207,7 +207,7 @@ describe('the card', () => {
 describe('the guard', () => {
   it('ignores clicks and keys for 400 ms after a card appears', async () => {
     show([queueCall('a')], false)
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     wrapper.vm.focusTray()
     await settled()
     await key('a')
@@ -222,20 +222,20 @@ describe('the guard', () => {
   it('starts anew when the call changes, and sends the digest that was seen', async () => {
     show([queueCall('a')])
     await update([queueCall('a', { digest: 'other' })], false)
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     expect(wrapper.emitted('decide')).toBeUndefined()
     vi.advanceTimersByTime(GUARD_MS)
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: true, digest: 'other' }]])
   })
 
   it('starts anew when another call arrives or the window changes', async () => {
     show([queueCall('a')])
     await update([queueCall('a'), queueCall('b')], false)
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     vi.advanceTimersByTime(GUARD_MS)
     window.dispatchEvent(new Event('resize'))
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     expect(wrapper.emitted('decide')).toBeUndefined()
   })
 
@@ -244,7 +244,7 @@ describe('the guard', () => {
     wrapper.vm.focusTray()
     await settled()
     await key('a', { repeat: true })
-    const approve = button('Approve once').element as HTMLElement
+    const approve = button('Approve').element as HTMLElement
     approve.focus()
     const held = await key('Enter', { repeat: true })
     expect(held.defaultPrevented).toBe(true)
@@ -378,7 +378,7 @@ describe('keys', () => {
     expect(wrapper.find('.edit').exists()).toBe(false)
     expect(focusedCall()).toBe('a')
     expect(wrapper.emitted('leave')).toBeUndefined()
-    expect(wrapper.text()).toContain('Your changes are kept under Edit. They are not part of what Approve once runs.')
+    expect(wrapper.text()).toContain('Your changes are kept under Edit. Approve runs the call without them.')
     // Neither another card nor a way out loses them.
     await key('ArrowDown')
     await key('ArrowUp')
@@ -390,7 +390,7 @@ describe('keys', () => {
     await key('e')
     expect(wrapper.get<HTMLTextAreaElement>('[data-field="content"]').element.value).toBe('other words')
     await key('Escape')
-    await button('Discard them: Write a.md').trigger('click')
+    await button('Discard changes: Write a.md').trigger('click')
     expect(wrapper.text()).not.toContain('Your changes are kept')
     vi.advanceTimersByTime(GUARD_MS)
     await key('a', {}, wrapper.get('article').element)
@@ -411,7 +411,7 @@ describe('keys', () => {
 
   it('names the way in for newcomers', () => {
     show([queueCall('a')])
-    expect(wrapper.text()).toContain('Alt+↑ decides by keys')
+    expect(wrapper.text()).toContain('Press Alt+↑ to decide by keyboard')
   })
 
   it('ignores keys with Ctrl, Alt or Meta', async () => {
@@ -453,7 +453,7 @@ describe('a batch', () => {
     expect(wrapper.emitted('decide')).toEqual([[{ callId: 'a', approved: false, takeBack: true }]])
     await update([queueCall('a'), queueCall('b')])
     expect(focusedCall()).toBe('a')
-    expect(has('Approve once: Write a.md')).toBe(true)
+    expect(has('Approve: Write a.md')).toBe(true)
   })
 
   it('approves exactly the calls on the screen', async () => {
@@ -503,31 +503,31 @@ describe('a batch', () => {
     show([queueCall('a', { status: 'approved' }), queueCall('b'), queueCall('c')])
     await button('More').trigger('click')
     vi.advanceTimersByTime(GUARD_MS)
-    await button('Run what is approved').trigger('click')
+    await button('Run the approved calls').trigger('click')
     expect(wrapper.emitted('decide-all')).toEqual([[{ callIds: ['b', 'c'], approved: false }]])
   })
 
   it('does not decide a call twice before the server answers, however long that takes', async () => {
     show([queueCall('a'), queueCall('b')])
-    await button('Approve once: Write a.md').trigger('click')
+    await button('Approve: Write a.md').trigger('click')
     await settled()
     await wrapper.findAll('.tray-row')[0]?.trigger('click')
-    expect(has('Approve once: Write a.md')).toBe(false)
+    expect(has('Approve: Write a.md')).toBe(false)
     vi.advanceTimersByTime(60_000)
     await settled()
-    expect(wrapper.text()).toContain('Sent, not confirmed yet')
-    expect(has('Approve once: Write a.md')).toBe(false)
+    expect(wrapper.text()).toContain('Sent, not yet confirmed')
+    expect(has('Approve: Write a.md')).toBe(false)
     wrapper.vm.answered(['a'], false)
     await settled()
-    expect(has('Approve once: Write a.md')).toBe(true)
+    expect(has('Approve: Write a.md')).toBe(true)
   })
 
   it('stays marked after the answer until the queue shows the decision', async () => {
     show([queueCall('a'), queueCall('b')])
-    await button('Approve once: Write a.md').trigger('click')
+    await button('Approve: Write a.md').trigger('click')
     wrapper.vm.answered(['a'], true)
     await wrapper.findAll('.tray-row')[0]?.trigger('click')
-    expect(has('Approve once: Write a.md')).toBe(false)
+    expect(has('Approve: Write a.md')).toBe(false)
     await update([queueCall('a', { status: 'approved' }), queueCall('b')])
     expect(has('Take back: Write a.md')).toBe(true)
   })
@@ -536,8 +536,8 @@ describe('a batch', () => {
     show([queueCall('a')])
     await wrapper.setProps({ isAway: true })
     vi.advanceTimersByTime(GUARD_MS)
-    await button('Approve once: Write a.md').trigger('click')
-    expect(wrapper.get('.card-outcome').text()).toBe('Not sent yet. It goes out when the connection is back.')
+    await button('Approve: Write a.md').trigger('click')
+    expect(wrapper.get('.card-outcome').text()).toBe('Not sent yet. Sepal sends it when you are back online.')
     expect(has('Reject')).toBe(false)
     await button('Take back: Write a.md').trigger('click')
     expect(wrapper.emitted('undecide')).toEqual([['a']])
@@ -549,13 +549,13 @@ describe('a batch', () => {
 
   it('knows of a decision that was made before it was drawn', () => {
     wrapper = mount(ApprovalTray, { props: { calls: [queueCall('a')], now: NOW, me: 'ana', deciding: new Set(['a']) }, attachTo: document.body })
-    expect(has('Approve once')).toBe(false)
+    expect(has('Approve')).toBe(false)
     expect(has('Take back')).toBe(false)
   })
 
   it('closes without a trace when everything ran', async () => {
     show([queueCall('a')])
-    await button('Approve once').trigger('click')
+    await button('Approve').trigger('click')
     await update([queueCall('a', { status: 'executing' })])
     expect(wrapper.find('section').exists()).toBe(false)
   })
@@ -591,7 +591,7 @@ describe('focus', () => {
 
   it('is never lost to the body when the focused call goes away', async () => {
     show([queueCall('a'), queueCall('b')])
-    ;(button('Approve once: Write a.md').element as HTMLElement).focus()
+    ;(button('Approve: Write a.md').element as HTMLElement).focus()
     await update([queueCall('b')])
     vi.advanceTimersByTime(3_000)
     await settled()
@@ -600,7 +600,7 @@ describe('focus', () => {
 
   it('leaves when the tray empties under it', async () => {
     show([queueCall('a', { status: 'unknown' })])
-    ;(button('It happened').element as HTMLElement).focus()
+    ;(button('It ran').element as HTMLElement).focus()
     await update([])
     await settled()
     expect(wrapper.emitted('leave')).toHaveLength(1)
@@ -622,8 +622,8 @@ describe('what others do', () => {
 describe('an unknown outcome', () => {
   it('is settled by the person', async () => {
     show([queueCall('a', { status: 'unknown' })])
-    expect(wrapper.text()).toContain('It is not known what became of this. It may have happened.')
-    await button('It did not').trigger('click')
+    expect(wrapper.text()).toContain('Nobody knows whether this ran.')
+    await button("It didn't run").trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'a', happened: false }]])
     expect(wrapper.emitted('leave')).toHaveLength(1)
   })
@@ -638,11 +638,11 @@ describe('a phone', () => {
     show(three())
     await nextTick()
     expect(wrapper.get('section').text()).toContain('3 waiting')
-    expect(has('Approve once')).toBe(false)
+    expect(has('Approve')).toBe(false)
     await button('3 waiting').trigger('click')
     await settled()
     expect(focusedCall()).toBe('a')
-    expect(has('Approve once: Write a.md')).toBe(true)
+    expect(has('Approve: Write a.md')).toBe(true)
     expect(has('Approve all')).toBe(false)
     await button('More').trigger('click')
     expect(has('Approve all 3')).toBe(true)
@@ -653,12 +653,12 @@ describe('a phone', () => {
     await nextTick()
     await button('3 waiting').trigger('click')
     await settled()
-    ;(button('Approve once').element as HTMLElement).focus()
+    ;(button('Approve').element as HTMLElement).focus()
     await settled()
-    expect(has('Approve once')).toBe(true)
+    expect(has('Approve')).toBe(true)
     composer.focus()
     await settled()
-    expect(has('Approve once')).toBe(false)
+    expect(has('Approve')).toBe(false)
     expect(wrapper.get('section').text()).toContain('3 waiting')
     expect(document.activeElement).toBe(composer)
   })
@@ -686,16 +686,16 @@ describe('calls that others have to approve', () => {
   }
 
   function approve() {
-    return wrapper.findAll('button').find((one) => one.text().startsWith('Approve once'))
+    return wrapper.findAll('button').find((one) => one.text().startsWith('Approve'))
   }
 
   it.each([
-    ['somebody_else', 'somebody else than the owner'],
-    ['role:admin', 'somebody with the role admin'],
+    ['somebody_else', 'someone other than the owner'],
+    ['role:admin', 'someone with the role admin'],
   ])('says who must say yes and takes no yes that does not count: %s', async (who, words) => {
     await show({ approvers: [who] })
     expect(wrapper.text()).toContain(words)
-    expect(wrapper.text()).toContain('Your yes does not count here.')
+    expect(wrapper.text()).toContain('Your approval does not count here.')
     expect(approve()?.attributes('disabled')).toBeDefined()
   })
 
@@ -704,7 +704,7 @@ describe('calls that others have to approve', () => {
     expect(approve()?.attributes('disabled')).toBeUndefined()
     await wrapper.setProps({ calls: [queueCall('a', { approvers: ['two'], consents: [{ id: 'ana', name: 'Ana' }] })] })
     vi.advanceTimersByTime(GUARD_MS)
-    expect(wrapper.text()).toContain('1 so far: Ana said yes.')
+    expect(wrapper.text()).toContain('1 so far: Ana approved.')
     expect(approve()?.attributes('disabled')).toBeDefined()
     const back = wrapper.findAll('button').find((one) => one.text() === 'Take back')
     await back?.trigger('click')
@@ -718,17 +718,18 @@ describe('calls that others have to approve', () => {
 
   it('shows what somebody else changed beside what was asked for', async () => {
     await show({ approvers: ['owner', 'somebody_else'], args: { path: 'b.md', content: '' }, originalArgs: { path: 'a.md', content: '' }, editedBy: { id: 'bo', name: 'Bo' } })
-    expect(wrapper.text()).toContain('Arguments that Bo changed, beside those that were asked for')
+    expect(wrapper.text()).toContain('Arguments changed by Bo, next to the original')
     expect(wrapper.get('.diff').text()).toContain('a.md')
     expect(wrapper.get('.diff').text()).toContain('b.md')
   })
 })
 
 describe('the cost of going on', () => {
-  it('says what going on costs, and that a price is unknown', () => {
+  it('says what going on costs, and nothing of a cost of nothing', () => {
     const next = { tokens: 41_000, cachedTokens: 38_000, cost: 0.0312 }
-    expect(goingOnWords(next)).toBe('Going on costs about $0.031: 41,000 tokens are sent again, 38,000 of them cached.')
-    expect(goingOnWords({ ...next, cost: null })).toContain('what that costs is unknown')
+    expect(goingOnWords(next)).toBe('Next step: about $0.031')
+    expect(goingOnWords({ ...next, cost: null })).toBe('')
+    expect(goingOnWords({ ...next, cost: 0 })).toBe('')
     expect(goingOnWords(null)).toBe('')
   })
 })

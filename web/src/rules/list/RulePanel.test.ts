@@ -23,7 +23,7 @@ afterEach(() => {
 
 async function show(props: Partial<{ session: string; keep: (rule: ReturnType<typeof ruleItem>) => boolean }> = {}): Promise<void> {
   panel = mount(RulePanel, {
-    props: { title: 'Rules I gave', none: 'None.', ...props },
+    props: { title: 'My rules', none: 'None.', ...props },
     attachTo: document.body,
     global: { stubs: { RouterLink: { props: ['to'], template: '<a :href="to"><slot /></a>' } } },
   })
@@ -65,14 +65,14 @@ it('says of each rule what it does, where it comes from and how it was used', as
   })
   await show()
   expect(panel.findAll('h3').map((head) => head.text())).toEqual(['Refused', 'Run without asking'])
-  expect(rows()[0]).toContain('set beside its server · never used')
+  expect(rows()[0]).toContain("set on the server's page · never used")
   expect(panel.get('li a').attributes('href')).toBe('/servers/files')
-  expect(rows()[1]).toContain('in the settings of the installation · used once')
+  expect(rows()[1]).toContain('set by the installation · used once')
   expect(rows()[1]).toContain("The tool's definition changed")
   expect(rows()[2]).toContain('Notes⟦U+202E⟧')
-  expect(rows()[2]).toContain('Always, for you, run `c` of `files` without asking.')
+  expect(rows()[2]).toContain('Always, for you, run c of files without asking.')
   expect(rows()[2]).toContain('used 1,200 times')
-  expect(rows()[2]).toContain('It has ended')
+  expect(rows()[2]).toContain('It has expired')
   expect(panel.findAll('li button').map((button) => button.attributes('aria-label'))).toEqual(['Take back the rule: Always, for you, run `c` of `files` without asking.'])
 })
 
@@ -83,9 +83,9 @@ it('takes a rule back by one click, says what that means, and keeps the focus', 
   await press('Take back')
   expect(doors.takeBack).toHaveBeenCalledExactlyOnceWith('rul_a', undefined)
   expect(rows()).toEqual([])
-  expect(panel.text()).toContain('Taken back. The next call asks again.')
+  expect(panel.text()).toContain('Rule removed. The next call asks again.')
   expect(panel.text()).toContain('None.')
-  expect(politeText.value).toContain('Taken back.')
+  expect(politeText.value).toContain('Rule removed.')
   expect(document.activeElement).toBe(panel.get('h2').element)
   expect(goneRules.has('rul_a')).toBe(true)
 })
@@ -115,12 +115,12 @@ it('says in the words of the server what was not done, and what was not read', a
   doors.takeBack.mockRejectedValue(refused(409, 'not_allowed', "only admins take the tenant's rules back"))
   await show()
   await press('Take back')
-  expect(panel.get('[role=alert]').text()).toContain("Not taken back: only admins take the tenant's rules back")
+  expect(panel.get('[role=alert]').text()).toContain("Not removed: only admins take the tenant's rules back")
   expect(rows()).toHaveLength(1)
   panel.unmount()
   doors.rules.mockRejectedValueOnce(refused(0, 'offline', ''))
   await show()
-  expect(panel.get('[role=alert]').text()).toContain('The rules could not be read. The server does not answer.')
+  expect(panel.get('[role=alert]').text()).toContain('The rules could not be loaded. The server does not answer.')
   await press('Try now')
   expect(rows()).toHaveLength(1)
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CallStatus } from '@/wire/types'
 import type { CallEntry, Entry } from './conversation'
-import { marginsOf, outcomes, rows, visible, WINDOW, type Row } from './rows'
+import { firstOfDays, marginsOf, outcomes, rows, visible, WINDOW, type Row } from './rows'
 
 function callEntry(n: number, status: CallStatus): CallEntry {
   const callId = `call_${n}`
@@ -100,5 +100,16 @@ describe('margins', () => {
   it('tell them again after a note', () => {
     const note: Row = { kind: 'note', key: 'n', seq: 0, at: at(0), note: { what: 'stopped' } }
     expect(marginsOf([said('1', at(0)), note, said('2', at(0))], 'ana').get('2')).toEqual({ author: true, minute: true })
+  })
+})
+
+describe('the days of a transcript', () => {
+  const at = (key: string, day: number, hour = 12) => ({ key, at: new Date(2026, 0, day, hour).toISOString() })
+
+  it('stand above the first entry of each, and above the first of all unless it is of today', () => {
+    const all = [at('a', 1), at('b', 1, 23), { key: 'branch' }, at('c', 2, 0), at('d', 5)]
+    expect([...firstOfDays(all, new Date(2026, 0, 5)).keys()]).toEqual(['a', 'c', 'd'])
+    expect([...firstOfDays([at('a', 5), at('b', 5)], new Date(2026, 0, 5)).keys()]).toEqual([])
+    expect([...firstOfDays([at('a', 5), at('b', 6)], new Date(2026, 0, 5)).keys()]).toEqual(['b'])
   })
 })

@@ -46,6 +46,22 @@ export interface Versions {
 
 const NO_VERSIONS: Versions = { of: new Map() }
 
+/** The rows with which another day begins, by the clock here; the first row alone where it is not of today. */
+export function firstOfDays(rows: readonly { key: string; at?: string | undefined; calls?: CallEntry[] }[], today: Date): Map<string, string> {
+  const firsts = new Map<string, string>()
+  let day = today.toDateString()
+  let isFirst = true
+  for (const { key, at = undefined, calls } of rows) {
+    const when = at ?? calls?.[0]?.at
+    if (when === undefined) continue
+    const its = new Date(when).toDateString()
+    if (its !== day || (isFirst && its !== today.toDateString())) firsts.set(key, when)
+    day = its
+    isFirst = false
+  }
+  return firsts
+}
+
 const FINISHED: ReadonlySet<CallStatus> = new Set<CallStatus>(['completed', 'failed', 'cancelled', 'rejected'])
 
 /** A place up to which sessions have the same past. */

@@ -42,7 +42,7 @@ it('says of a fork what is in its workspace', async () => {
   const said = (): string => page.text().replace(/\s+/g, ' ')
   add('session:forked', { sessionId: 'ses_1', fromSeq: 4, hasFiles: true })
   show()
-  expect(said()).toContain('Its files are being copied as they are now…')
+  expect(said()).toContain('Copying its current files…')
   useSession().copiedBytes = 3_100_000
   await nextTick()
   expect(said()).toContain('3.1 MB so far')
@@ -50,7 +50,7 @@ it('says of a fork what is in its workspace', async () => {
   await nextTick()
   page.unmount()
   show()
-  expect(said()).toMatch(/a copy of its files as they were at .*, not as they were here \(4 MB\)/)
+  expect(said()).toMatch(/a copy of its files from .* \(4 MB\), which may be later than this point/)
 
   for (const [event, words] of [
     [{ hasFiles: false }, 'It had no files.'],
@@ -134,37 +134,37 @@ it('offers to ask again once another model is chosen, and nothing once it went o
 })
 
 it.each([
-  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The following answer was refused or filtered. 2 calls that it asked for were dropped and did not run."],
-  ['agent:response', ['', { turn: 1, finish: 'stop', droppedCalls: 1 }], '1 call that named no tool was dropped.'],
+  ['agent:response', ['I begin', { turn: 1, finish: 'content_filter', droppedCalls: 2 }], "The next answer was refused or filtered. 2 calls in it did not run."],
+  ['agent:response', ['', { turn: 1, finish: 'stop', droppedCalls: 1 }], '1 call without a tool name was dropped.'],
   [
     'context:compacted',
     [{ strategy: 'shorten-results', results: 3, before: { messages: 9, tokens: 41_000 }, after: { messages: 9, tokens: 17_000 } }],
-    '41,000 tokens before, 17,000 after. Everything is still here.',
+    '41,000 tokens before, 17,000 after. Nothing is lost here.',
   ],
   [
     'session:changed',
     [{ placed: { id: 'x', name: 'a.pdf', path: '/workspace/attachments/a.pdf' } }],
-    'The model cannot read a.pdf by itself, so the file is in its workspace: /workspace/attachments/a.pdf',
+    'The model cannot read a.pdf directly, so the file is in the workspace: /workspace/attachments/a.pdf',
   ],
   [
     'context:compacted',
     [{ strategy: 'delete-middle', before: { messages: 50, tokens: 31_000 }, after: { messages: 37, tokens: 22_000 }, left: { messages: 13, fromSeq: 1, toSeq: 2 } }],
-    '13 earlier entries are no longer read by the model (delete-middle): 31,000 tokens before, 22,000 after.',
+    'The model no longer reads 13 earlier entries (delete-middle): 31,000 tokens before, 22,000 after.',
   ],
-  ['context:compacted', [{ strategy: 'lower-limit', before: { tokens: 9_000 }, after: { tokens: 4_000 } }], 'about half as much from here on: 9,000 tokens before, 4,000 after.'],
-  ['context:compacted', [{ strategy: 'drop-reasoning', before: { tokens: 9_000 }, after: { tokens: 7_000 } }], 'no longer sent to it: 9,000 tokens before, 7,000 after.'],
+  ['context:compacted', [{ strategy: 'lower-limit', before: { tokens: 9_000 }, after: { tokens: 4_000 } }], 'about half as much from here: 9,000 tokens before, 4,000 after.'],
+  ['context:compacted', [{ strategy: 'drop-reasoning', before: { tokens: 9_000 }, after: { tokens: 7_000 } }], 'no longer sent: 9,000 tokens before, 7,000 after.'],
   [
     'context:compacted',
     [{ strategy: 'vendor', before: { tokens: 61_000 }, after: { tokens: 9_000 }, summary: 'All of it.', summarisedBy: { model: 'claude', cost: 0.25 } }],
-    'The provider of claude compacted what the model reads: 61,000 tokens before, 9,000 after. Everything is still here. That cost $0.25, which is a part of what the answer cost.',
+    'The provider of claude compacted the context: 61,000 tokens before, 9,000 after. Nothing is lost here. This cost $0.25, included in the cost of the answer.',
   ],
   [
     'context:compacted',
     [{ strategy: 'vendor', summarisedBy: { model: 'gpt', cost: null } }],
-    'The provider of gpt compacted what the model reads, and does not say how much. Everything is still here. Only the provider can read what stands for it; it is kept encrypted.',
+    'The provider of gpt compacted the context without saying by how much. Nothing is lost here. The summary is encrypted; only the provider can read it.',
   ],
-  ['session:changed', [{ compaction: ['none'] }], 'where earlier turns do not fit: Leave nothing out.'],
-  ['session:changed', [{ compaction: [] }], 'where earlier turns do not fit: As it is set.'],
+  ['session:changed', [{ compaction: ['none'] }], 'from the next request: Drop nothing.'],
+  ['session:changed', [{ compaction: [] }], 'from the next request: Default.'],
 ])('says what became of the context and of calls: %s', (event, args, words) => {
   add('user:message', 'go', {})
   add(event, ...args)
@@ -186,7 +186,7 @@ it('shows what left the context', () => {
   const entry = useSession().conversation.entries.at(-1) as NoteEntry
   page = mount(EntryNote, { props: { entry }, attachTo: document.body, global: { plugins: [i18n, router] } })
   const folded = page.findAll('details summary').map((line) => line.text())
-  expect(folded).toEqual(['Show the summary that stands for it, written by small', 'Show what was left out'])
+  expect(folded).toEqual(['Show the summary written by small', 'Show what was left out'])
   expect(page.get('details blockquote').text()).toBe('One question was answered.')
   expect(page.findAll('details li').map((line) => line.text())).toEqual(['Asked: the first question', 'Answered: the first answer'])
 })
@@ -226,7 +226,7 @@ it('is said aloud when it happens, and not when an old session is opened', async
   expect(assertiveText.value).toBe('')
   session.conversation = fold(session.conversation, [failed(2)])
   await nextTick()
-  expect(assertiveText.value).toBe('The agent asked the model as often as one turn allows.')
+  expect(assertiveText.value).toBe('The agent reached the number of model requests for one turn.')
 })
 
 it('says who gave a rule and who took it back, and takes back what is in force', async () => {

@@ -31,12 +31,12 @@ async function show(ended: object) {
   return session
 }
 
-const goOn = () => page.findAll('button').find((button) => button.text() === 'Go on')
+const goOn = () => page.findAll('button').find((button) => button.text() === 'Continue')
 
 it.each([
-  [{ finish: 'length' }, 'its longest length', true],
-  [{ finish: 'context_window' }, 'window is full', true],
-  [{ finish: 'pause' }, 'paused', true],
+  [{ finish: 'length' }, 'its maximum length', true],
+  [{ finish: 'context_window' }, 'context is full', true],
+  [{ finish: 'pause' }, 'pausing', true],
   [{ finish: 'refusal', stopDetail: 'cyber' }, 'The provider says: cyber', false],
   [{ finish: 'content_filter', stopDetail: 'SAFETY' }, 'The provider says: SAFETY', false],
 ])('says why an answer ended early and what helps: %o', async (ended, words, goesOn) => {
@@ -65,15 +65,15 @@ it('lets the model go on by a message, from the keyboard too, and only from the 
   expect(document.activeElement).toBe(element)
   expect(element.tagName).toBe('BUTTON')
   await button?.trigger('click')
-  expect(send).toHaveBeenCalledExactlyOnceWith('Go on exactly where you stopped. Repeat nothing of what you have said.')
+  expect(send).toHaveBeenCalledExactlyOnceWith('Continue exactly where you stopped. Repeat nothing you have said.')
   session.conversation = fold(session.conversation, [
-    { seq: 4, at, event: 'user:message', args: ['Go on', {}] },
+    { seq: 4, at, event: 'user:message', args: ['Continue', {}] },
     { seq: 5, at, event: 'agent:thinking', args: [{ turn: 2, iteration: 1 }] },
     { seq: 6, at, event: 'agent:response', args: ['and it ended.', { turn: 2, finish: 'stop' }] },
   ])
   await nextTick()
   expect(goOn()).toBeUndefined()
-  expect(page.get('.ending').text()).toContain('its longest length')
+  expect(page.get('.ending').text()).toContain('its maximum length')
 })
 
 describe('the details', () => {
@@ -100,20 +100,20 @@ describe('the details', () => {
       Model: 'm',
       Provider: 'p',
       Input: '1,200',
-      'Of that, cached': '1,000',
-      'Of that, written to the cache': '100',
+      'of that, cached': '1,000',
+      'of that, written to the cache': '100',
       Output: '50',
-      'Of that, reasoning': '20',
+      'of that, reasoning': '20',
       Cost: '$0.012',
       'Time to first token': '800 ms',
       Time: '4.2 s',
-      'Finished by': 'It reached the longest answer',
+      'Finished': 'answer limit reached',
     })
   })
 
   it('says unknown where there is no price, and nothing of what nobody told', () => {
     const told = rows({ model: 'm', provider: null, usage: { inputTokens: 0, outputTokens: 3, cachedTokens: 0, isEstimated: true }, cost: null, durationMs: undefined, firstTokenMs: undefined, finish: 'of the future' })
-    expect(told).toEqual({ Model: 'm', Input: '0 (estimated)', Output: '3 (estimated)', Cost: 'unknown', 'Finished by': 'of the future' })
+    expect(told).toEqual({ Model: 'm', Input: '0 (estimated)', Output: '3 (estimated)', Cost: 'unknown', 'Finished': 'of the future' })
   })
 
   it('names the provider of the session where nothing else was chosen', () => {

@@ -118,10 +118,10 @@ describe('a fresh context', () => {
     await open()
     await press()
     await newest().last.answer(no('nothing_to_do', 'a turn is running; stop it first'))
-    expect(refusal().text()).toBe('The context stays as it is: a turn is running; stop it first')
+    expect(refusal().text()).toBe('The context was not changed: a turn is running; stop it first')
     await newest().lose()
     await press()
-    expect(refusal().text()).toBe('The context stays as it is: there is no connection.')
+    expect(refusal().text()).toBe('The context was not changed: you are offline.')
     expect(control.emitted('begun')).toBe(undefined)
   })
 })
@@ -142,7 +142,7 @@ describe('the window', () => {
     const choice = mount(WindowChoice, { global: { plugins: [i18n, router] } })
     await choice.get('button').trigger('click')
     await settled()
-    expect(choice.get('[role=alert]').text()).toBe('Nothing was changed: there is no connection.')
+    expect(choice.get('[role=alert]').text()).toBe('Nothing was changed: you are offline.')
     choice.unmount()
     session.close()
     vi.useRealTimers()
@@ -160,7 +160,7 @@ describe('the usage', () => {
     it('says that a window is only assumed', () => {
       const context = { used: 1_234, window: 32_768, windowAssumed: true }
       expect(contextWords(context)).toBe('1.2K of 32.8K tokens (assumed)')
-      expect(contextTitle(context)).toContain('32,768 tokens are assumed')
+      expect(contextTitle(context)).toContain('assumes 32,768 tokens')
       expect(contextTitle({ ...context, windowAssumed: false })).toBe('1.2K of 32.8K tokens')
     })
 
@@ -192,9 +192,9 @@ describe('the usage', () => {
     const context = { used: 1, window: null, request: { provider: 'p', model: 'm', parts } }
     expect(contextParts(context)).toEqual([
       { name: 'System prompt', tokens: 1_200 },
-      { name: 'Definitions of tools: sandbox', tokens: 800 },
-      { name: 'Read for this conversation: AGENTS.md', tokens: 90 },
-      { name: 'Results of tools', tokens: 30 },
+      { name: 'Tool definitions: sandbox', tokens: 800 },
+      { name: 'Added context: AGENTS.md', tokens: 90 },
+      { name: 'Tool results', tokens: 30 },
       { name: 'Newest message', tokens: 5 },
     ])
     expect(contextParts({ used: 1, window: null })).toEqual([])

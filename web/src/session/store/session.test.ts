@@ -367,10 +367,10 @@ describe('stopping', () => {
 
 describe('what did not happen is told', () => {
   const acts: [string, () => Promise<unknown>, string][] = [
-    ['withdrawing', () => session.withdraw('m1'), 'The message was not withdrawn: there is no connection.'],
-    ['asking again', () => session.retryTurn(), 'The model was not asked again: there is no connection.'],
-    ['stopping a call', () => session.stopCall('a'), 'The call was not stopped: there is no connection.'],
-    ['settling', () => session.settle({ callId: 'a', happened: true }), 'What you said of the call was not kept: there is no connection.'],
+    ['withdrawing', () => session.withdraw('m1'), 'The message was not withdrawn: you are offline.'],
+    ['asking again', () => session.retryTurn(), 'The model was not asked again: you are offline.'],
+    ['stopping a call', () => session.stopCall('a'), 'The call was not stopped: you are offline.'],
+    ['settling', () => session.settle({ callId: 'a', happened: true }), 'Your answer about the call was not saved: you are offline.'],
   ]
   it.each(acts)('%s', async (_, act, text) => {
     await opened()
@@ -395,9 +395,9 @@ describe('what did not happen is told', () => {
     vi.spyOn(rest, 'eventsBefore').mockRejectedValue(new TypeError('fetch failed'))
     vi.spyOn(rest, 'renameSession').mockRejectedValue(new TypeError('fetch failed'))
     await session.loadOlder()
-    expect(words()).toBe('Earlier entries did not come: there is no connection.')
+    expect(words()).toBe('Earlier entries could not be loaded: you are offline.')
     await session.rename('New')
-    expect(words()).toBe('The session was not renamed: there is no connection.')
+    expect(words()).toBe('The session was not renamed: you are offline.')
     expect(session.conversation.title).toBe(null)
   })
 })

@@ -63,7 +63,7 @@ it('shows the newest answer, leads back to the one before, and asks again only f
   expect(page.findAll('.md').map((text) => text.text())).toEqual(['hi', 'second'])
   const again = () => page.findAll('.actions button').filter((button) => button.text() === 'Try again').length
   expect(again()).toBe(1)
-  await page.get('[aria-label="The answer before"]').trigger('click')
+  await page.get('[aria-label="Previous answer"]').trigger('click')
   expect(page.findAll('.md').map((text) => text.text())).toEqual(['hi', 'first'])
   expect(page.text()).toContain('1 of 2')
   expect(again()).toBe(0)

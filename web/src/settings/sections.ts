@@ -1,0 +1,28 @@
+/** The sections of the settings, each with its address, `/settings/<id>`. */
+import type { Me } from '@/wire/restTypes'
+import './texts.en.json'
+
+export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'sharing' | 'about'
+
+export interface Section {
+  id: SectionId
+  /** The key of its name. */
+  name: string
+  /** The keys of what is found in it. */
+  holds: readonly string[]
+  isFor: (me: Me | null) => boolean
+}
+
+const forEverybody = () => true
+const forPeople = (me: Me | null) => me !== null
+
+export const SETTINGS: readonly Section[] = [
+  { id: 'profile', name: 'settings.section.profile', holds: ['settings.find.passkeys', 'settings.find.password', 'settings.signOut'], isFor: forPeople },
+  { id: 'appearance', name: 'settings.appearance', holds: ['settings.theme.legend', 'settings.theme.dark', 'settings.density.legend', 'settings.reader'], isFor: forEverybody },
+  { id: 'notifications', name: 'settings.section.notifications', holds: ['settings.find.mail', 'settings.find.webhooks'], isFor: forEverybody },
+  { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
+  { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && me.user.role !== 'viewer' },
+  { id: 'rules', name: 'settings.section.rules', holds: ['settings.find.approvals'], isFor: forPeople },
+  { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: (me) => me !== null && ['admin', 'owner'].includes(me.user.role) },
+  { id: 'about', name: 'settings.about', holds: ['settings.find.version', 'settings.thirdParty'], isFor: forEverybody },
+]
