@@ -82,7 +82,7 @@ story('a price that nobody knows is unknown, and never nothing', { env: model.en
   await session.answer()
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.getByRole('row', { name: 'Total 1 11 0 7 18 unknown' }).waitFor()
-  await page.getByText('1 request has no known price and no part in the cost.').waitFor()
+  await page.getByText('1 request has no known price and is not in the cost.').waitFor()
   await page.getByText('No priced usage on these days.').waitFor()
   await page.getByText('Show as a table').first().click()
   await page.getByRole('table', { name: 'Cost by day and model' }).getByRole('cell', { name: 'unknown', exact: true }).waitFor()
