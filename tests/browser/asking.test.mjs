@@ -122,7 +122,7 @@ async function begin(session, tool) {
   // On a small screen the cards are in a sheet.
   const { page } = session
   if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-  await session.press(/^Approve/)
+  await session.press(/^Approve:/)
 }
 
 // Asserts S0.52.
@@ -222,7 +222,7 @@ for (const [name, context] of [['a wide screen', { viewport: { width: 1280, heig
     await session.composer.fill('go')
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.press(/^Approve/)
+    await session.press(/^Approve:/)
 
     const card = page.getByRole('group', { name: 'The server post wants to ask a model' })
     await card.getByText(`What is this? ${HOSTILE}`).waitFor()

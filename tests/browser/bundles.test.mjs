@@ -119,7 +119,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await page.getByRole('button', { name: 'Send', exact: true }).click()
     // On a small screen the cards are in a sheet.
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-    await session.press(/^Approve/)
+    await session.press(/^Approve:/)
     assert.equal(await session.answer(), 'Done')
     const sent = JSON.stringify(model.requests.at(-1))
     assert.equal(sent.includes('kept for Ada with 9'), true, sent)

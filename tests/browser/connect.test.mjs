@@ -41,7 +41,7 @@ async function callOf(tool, { app, page, session }) {
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   // On a small screen the cards are in a sheet.
   if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-  await session.press(/^Approve/)
+  await session.press(/^Approve:/)
 }
 
 for (const [device, context] of [['a desk', {}], ['a phone', PHONE]]) {

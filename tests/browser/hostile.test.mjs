@@ -108,7 +108,7 @@ story('hostile arguments and outputs are shown for what they are', {}, async ({ 
   await session.tray.getByText('⟦U+202E⟧').first().waitFor()
   await session.tray.getByText('Contains hidden characters').first().waitFor()
   assert.equal(await session.tray.locator('img, a').count(), 0)
-  const approve = session.tray.getByRole('button', { name: /^Approve/ })
+  const approve = session.tray.getByRole('button', { name: /^Approve:/ })
   await until('it is approved', async () => {
     if (await approve.isVisible()) await approve.click({ timeout: 1_000 }).catch(() => {})
     return !(await approve.isVisible())

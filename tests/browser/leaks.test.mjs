@@ -103,7 +103,7 @@ story('views and previews of foreign markup look up only what the person agreed 
     model.willCall(['draw', { way }]).willSay(`Drawn for ${way}`)
     await session.say(way)
     await session.counts('1 call waits for you.')
-    await session.press(/^Approve/)
+    await session.press(/^Approve:/)
     await session.says(`Drawn for ${way}`).waitFor()
     const region = page.getByRole('region', { name: 'View of views' }).last()
     await region.getByRole('button', { name: 'Show the view of views' }).click()

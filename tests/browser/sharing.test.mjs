@@ -38,6 +38,7 @@ story('a session is shared by a link that an admin allowed, and no more once tha
 
   const path = new URL(page.url()).pathname
   await page.getByRole('link', { name: /Settings/ }).click()
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Sharing' }).click()
   const box = page.getByRole('checkbox', { name: 'People can share sessions by link' })
   const allowed = page.waitForResponse((response) => response.url().endsWith('/api/sharing') && response.request().method() === 'PUT')
   await box.check()

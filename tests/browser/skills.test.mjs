@@ -19,7 +19,7 @@ const GOOD = '---\nname: pdf-forms\ndescription: Fills in PDF forms.\nallowed-to
 story('a skill is refused with all its problems, kept, looked at, used in a session and switched off', { env: { ...model.env } }, async ({ app, page, session }) => {
   await page.goto(`${app.url}/settings/skills`)
   const skills = page.locator('#skills')
-  await skills.getByText('No skills yet.').waitFor()
+  await skills.getByText('No skills yet. Drop').waitFor()
   await skills.getByLabel('Choose a file', { exact: true }).setInputFiles(file(WRONG))
   const problems = skills.getByRole('alert')
   await problems.getByText('This is not a valid skill yet:').waitFor()

@@ -63,7 +63,7 @@ async function open({ session, page, model, app }, calls) {
   await session.isReady()
   model.willStream(['As you asked.'], { calls })
   await session.say('go')
-  await session.button(/^Approve/, { exact: false }).waitFor()
+  await session.button(/^Approve:/, { exact: false }).waitFor()
 }
 
 const model = await ModelStandIn.start()

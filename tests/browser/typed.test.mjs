@@ -86,7 +86,7 @@ story('a message above the limit of a frame stays in the composer, and the sessi
   await session.say('stream: 3')
   await session.answer()
   await session.say(large)
-  await session.says('Not sent: it is longer than the server takes.').waitFor()
+  await session.says('Not sent: it is too long.').waitFor()
   assert.equal(await session.composer.inputValue(), large)
   await session.say('stream: 4')
   assert.equal(await session.answer(2), 'word1 word2 word3 word4')

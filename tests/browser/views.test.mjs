@@ -205,7 +205,7 @@ async function draw(session, tool) {
   await session.composer.fill('draw')
   await page.getByRole('button', { name: 'Send', exact: true }).click()
   if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
-  await session.press(/^Approve/)
+  await session.press(/^Approve:/)
   assert.equal(await session.answer(), 'Drawn')
 }
 
@@ -329,7 +329,7 @@ story('a view of the official library calls a tool, and the person sees whose vi
   await asks.first().waitFor()
   assert.equal(charts.calls.length, before, 'nothing runs before the person says so')
   await check(page, 'the card of a view')
-  await session.press(/^Approve/)
+  await session.press(/^Approve:/)
   await until('the view has the result', async () => (await fresh())?.[0] === 'yes')
   assert.deepEqual(await fresh(), ['yes', { points: [3, 5] }])
   assert.deepEqual(charts.calls.at(-1).arguments, { times: 1 })
@@ -344,7 +344,7 @@ story('a view of the official library calls a tool, and the person sees whose vi
 
   // What waits goes with the view.
   await frame.locator('#refresh').click()
-  const waits = page.getByRole('button', { name: /^Approve/ })
+  const waits = page.getByRole('button', { name: /^Approve:/ })
   await waits.waitFor()
   await view.getByRole('button', { name: 'Close the view' }).click()
   await waits.waitFor({ state: 'detached' })
@@ -428,7 +428,7 @@ story('a view fills the page in the same frame, and Escape and a button lead bac
   await frame.locator('#refresh').click()
   await page.getByText('In the conversation something waits for you.').waitFor()
   await back.click()
-  await session.press(/^Approve/)
+  await session.press(/^Approve:/)
   await until('the view has the result', async () => (await frame.locator('#fresh').textContent()).startsWith('["yes"'))
   const after = await iframe.boundingBox()
   assert.equal(after.width, before.width)
