@@ -2,7 +2,7 @@
 # The agent on the command line. Sourced by `run`.
 
 build_agent() {
-    step 'Build the sandbox server' build_sandbox_server release debug
+    step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Build the gateway' cargo build --locked --workspace --bins
 }
 

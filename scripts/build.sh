@@ -67,7 +67,7 @@ start() {
 
 dev() {
     step 'Install packages of the page' npm_install web
-    step 'Build the sandbox server' build_sandbox_server release debug
+    step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Build the gateway' cargo build --locked --workspace --bins
     npm --prefix web run dev &
     local page=$!

@@ -104,7 +104,7 @@ session_coverage() {
 }
 
 coverage() {
-    step 'Build the sandbox server' build_sandbox_server release debug
+    step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Tests of Rust, with coverage' covered tests/servers/servers run cargo test --locked --workspace
     llvm_cov show --format=html --output-dir="$target/coverage/html" "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src"
     llvm_cov report "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src" | tail -n 1

@@ -41,7 +41,7 @@ contract_test() {
 }
 
 test_unit() {
-    step 'Build the sandbox server' build_sandbox_server release debug
+    step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Unit tests of Rust' cargo test --locked --workspace --lib --bins
     step 'Install packages of the page' npm_install web
     step 'Unit tests of the page' npm --prefix web run test
@@ -69,7 +69,7 @@ test_everything() {
     step 'Install packages of the page' npm_install web
     beside 'Lints, types, unit tests and build of the page' check_page
     step 'Build the tests of Rust, with lints' build_linted_tests
-    step 'Build the sandbox server' build_sandbox_server release debug
+    step 'Build the sandbox server' build_sandbox_server quick debug
     finish_beside
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
     # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.

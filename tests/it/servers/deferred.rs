@@ -8,7 +8,7 @@ use super::odd::{Answer, Odd};
 use super::{Api, offered, operator, shell, tool, wait_for_health};
 use crate::model_stub::{Reply, Vendor};
 use crate::rest::Client;
-use crate::support::{Person, TestApp, TestSocket};
+use crate::support::{Person, Said, TestApp, TestSocket};
 
 /// Enough that their definitions take more than a hundredth of the model's window.
 const TOOLS: usize = 60;
@@ -329,7 +329,7 @@ async fn a_tool_that_the_provider_refuses_is_left_out_and_can_still_be_called() 
         assert_eq!(socket.wait_for_answer().await, "Again");
         let told = socket.log.iter();
         let told = told.filter(|said| said.rest()["code"] == "tool_left_out");
-        let told: Vec<&str> = told.map(|said| said.text()).collect();
+        let told: Vec<&str> = told.map(Said::text).collect();
         assert_eq!(told.len(), 1, "{vendor:?} {told:?}");
         assert!(
             told[0].contains("`echo` of the server `odd`") && told[0].contains("no"),
