@@ -77,7 +77,6 @@ fn results_follow_their_calls_whatever_stands_between() {
     );
 }
 
-/// S1.16, S1.21: a call without its result and a result without its call are left out.
 #[test]
 fn thoughts_that_an_answer_has_in_its_text_are_not_sent_back() {
     let said = |text: &str| Entry::Assistant {
@@ -92,6 +91,7 @@ fn thoughts_that_an_answer_has_in_its_text_are_not_sent_back() {
     check(&[user("hi"), said("<think>hm</think>")], "u:hi");
 }
 
+/// S1.16, S1.21: a call without its result and a result without its call are left out.
 #[test]
 fn orphans_of_both_directions_are_left_out() {
     check(&[asks(&["x"])], "");

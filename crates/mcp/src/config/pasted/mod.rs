@@ -136,6 +136,10 @@ impl Pasted {
     /// Takes an entry in, or notes what to change in it.
     fn take(&mut self, named: Option<&str>, entry: &Value) {
         let read = config_of(entry).and_then(|mut config| {
+            if config.command.is_none() && config.url.is_none() && config.container_image.is_none()
+            {
+                return Err("has neither a `command` nor a `url`".to_owned());
+            }
             entry::ask_for_inputs(&mut config);
             // `docker run …` becomes an image.
             super::as_image(&config)

@@ -307,6 +307,10 @@ fn what_cannot_be_used_says_what_to_change() {
         ("{\"mcpServers\": {}}", "no server is in it"),
         ("{\"mcpServers\": {\"a\": 5}}", "`a` has to be an object"),
         (
+            "{\"mcpServers\": {\"a\": {\"enabled\": true}}}",
+            "`a` has neither a `command` nor a `url`",
+        ),
+        (
             "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"args\": 5}}}",
             "`args` has to be a list",
         ),
