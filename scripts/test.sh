@@ -73,8 +73,8 @@ test_everything() {
     finish_beside
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
     # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
-    # One more than there are processors, because many wait for a sandbox or a server meanwhile.
-    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) + 1)) \
+    # Three more than there are processors, because many wait for a sandbox or a server meanwhile.
+    step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) + 3)) \
         tests/servers/servers run cargo test --locked --workspace -- "$@"
     step 'Conformance of the MCP client' tests/conformance/run client "$target/debug/examples/conformance-client"
     step 'Conformance of the MCP server' tests/conformance/run server "$target/debug/sepal"

@@ -42,7 +42,7 @@ story('a provider is tried, added, chosen for a session and removed', {}, async 
     await page.goto(`${app.url}/s/new`)
     await session.isReady()
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
-    await page.getByRole('button', { name: 'Use the team's default instead' }).click()
+    await page.getByRole('button', { name: "Use the team's default instead" }).click()
     await page.getByText('New sessions start with stub (ollama).').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: /^Model: scripted/ }).click()
