@@ -113,7 +113,7 @@ story('what looks like a secret is sealed, a server is restarted, and its day is
   assert.equal(await secret.inputValue(), 'swordfish-7')
   assert.equal(await secret.getAttribute('type'), 'password')
   await page.getByText('Can be read by: this server only.').waitFor()
-  assert.match(await page.getByLabel('Environment').inputValue(), /TRACKER_TOKEN=\$\{secret:TRACKER_TOKEN\}\nLANG=C/)
+  assert.match(await page.getByLabel('Environment').inputValue(), /LANG=C\nTRACKER_TOKEN=\$\{secret:TRACKER_TOKEN\}/)
   await isAccessible(page, 'a new server with a secret')
   // Plain text is a choice that can be taken back.
   await page.getByRole('checkbox', { name: 'Keep TRACKER_TOKEN sealed' }).uncheck()
