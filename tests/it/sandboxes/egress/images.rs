@@ -40,7 +40,7 @@ impl Foreign {
             "-r",
             "/sepal",
         ];
-        let made = docker::lines(&host, &[&["create", "--network", "none"], &rm[..]].concat());
+        let made = docker::lines(&host, &[&["create", "--network", "none"][..], &rm].concat());
         docker::lines(&host, &["start", "--attach", &made[0]]);
         docker::lines(&host, &["export", "--output", file, &made[0]]);
         docker::lines(&host, &["rm", &made[0]]);
