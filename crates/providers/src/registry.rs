@@ -96,7 +96,7 @@ impl Providers {
 
     /// Returns all providers that a person may use, by id, their default first. A tenant's own provider hides
     /// one of the installation with the same id, which hides one of the settings.
-    pub fn visible(&self, (tenant, user): (&TenantId, &UserId)) -> Vec<Arc<Offer>> {
+    pub fn visible(&self, tenant: &TenantId, user: &UserId) -> Vec<Arc<Offer>> {
         let mut offers = self.unordered(tenant);
         let default = self.configured_default((tenant, user), &offers);
         offers.sort_by_key(|offer| offer.id() != default.provider);

@@ -88,7 +88,7 @@ impl Tagged {
     }
 
     /// Emits text before which nothing was said, or of which nothing is quoted yet, as the state says.
-    fn say(&mut self, said: &str, (has_said, is_quoted): (bool, bool), pieces: &mut Vec<Piece>) {
+    fn say(&mut self, said: &str, has_said: bool, is_quoted: bool, pieces: &mut Vec<Piece>) {
         self.state = State::Open {
             has_said: has_said || !said.is_empty(),
             is_quoted: is_quoted != changes_quoting(said),
@@ -152,7 +152,7 @@ impl Tagged {
                 let Some((at, end)) = found else {
                     let ends: Vec<&str> = TAGS.iter().map(|(_, end)| *end).collect();
                     let (said, held) = text.split_at(tail(text, &ends));
-                    self.say(said, (has_said, is_quoted), pieces);
+                    self.say(said, has_said, is_quoted, pieces);
                     held.clone_into(&mut self.held);
                     return None;
                 };
@@ -161,7 +161,7 @@ impl Tagged {
                 let rest = text.get(behind..).unwrap_or_default().to_owned();
                 if is_quoted != changes_quoting(before) {
                     let quoted = text.get(..behind).unwrap_or_default();
-                    self.say(quoted, (has_said, is_quoted), pieces);
+                    self.say(quoted, has_said, is_quoted, pieces);
                     return Some(rest);
                 }
                 if has_said {

@@ -106,8 +106,8 @@ async fn write_all(
                 schema,
                 packed,
             } => {
-                let snapshot = ((*version, *schema), packed);
-                outcomes.push(save_snapshot(&mut tx, &job.key, snapshot).await?);
+                let saved = save_snapshot(&mut tx, &job.key, *version, *schema, packed);
+                outcomes.push(saved.await?);
             }
             Work::Remove => outcomes.push(remove(&mut tx, &job.key).await?),
         }
@@ -134,7 +134,9 @@ async fn remove(connection: &mut SqliteConnection, key: &SessionKey) -> Result<J
 async fn save_snapshot(
     connection: &mut SqliteConnection,
     key: &SessionKey,
-    ((version, schema), packed): ((u64, u32), &PackedSnapshot),
+    version: u64,
+    schema: u32,
+    packed: &PackedSnapshot,
 ) -> Result<JobOutcome, Error> {
     sqlx::query(
         "INSERT INTO snapshots (tenant, session, version, schema, is_compressed, body) \

@@ -59,7 +59,7 @@ pub(crate) fn skills(workspace: &Workspace, params: &SkillsParams) -> Vec<FoundS
             if found.len() >= most {
                 return found;
             }
-            let Some(skill) = one(workspace, (root, name), bytes) else {
+            let Some(skill) = one(workspace, root, name, bytes) else {
                 continue;
             };
             let Some(left) = room.checked_sub(skill.content.len()) else {
@@ -90,7 +90,7 @@ fn names(workspace: &Workspace, root: &str, only: Option<&str>) -> Vec<String> {
 }
 
 /// `None` where there is no such skill, or none that is text.
-fn one(workspace: &Workspace, (root, name): (&str, String), most: u64) -> Option<FoundSkill> {
+fn one(workspace: &Workspace, root: &str, name: String, most: u64) -> Option<FoundSkill> {
     let path = format!("{root}/{name}/{SKILL_FILE}");
     let resolved = workspace.resolve(&path).ok()?.path;
     // A pipe or a device is refused before a byte of it is read.

@@ -368,7 +368,7 @@ impl FittedHistory<'_> {
         request.shown = request.shown.summarised((&summary, by), count);
         request.tokens += request.shown.tokens.saturating_sub(before);
         if let Some(note) = request.shown.entries.first() {
-            add(&mut request.parts, (note, false), counter);
+            add(&mut request.parts, note, false, counter);
         }
         let turn = self.past().newest_turn();
         request.body = request.body.showing(&request.shown.entries, turn);
@@ -568,14 +568,14 @@ impl SessionAgent {
         let mut is_asked = false;
         for entry in entries {
             is_asked |= matches!(&***entry, Entry::User { seq, .. } if question.is_some_and(|first| *seq >= first));
-            add(&mut parts, (entry, is_asked), counter);
+            add(&mut parts, entry, is_asked, counter);
         }
         parts
     }
 }
 
 /// Adds an entry; `is_asked` = the running turn began with this entry or an earlier one.
-fn add(parts: &mut RequestParts, (entry, is_asked): (&CountedEntry, bool), counter: Counter) {
+fn add(parts: &mut RequestParts, entry: &CountedEntry, is_asked: bool, counter: Counter) {
     let beside = Counter::beside_text(entry);
     parts.attachments += beside.attachments;
     parts.reasoning += beside.native;

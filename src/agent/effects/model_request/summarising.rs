@@ -122,7 +122,7 @@ impl Summariser<'_> {
             parts: &parts,
             purpose: RequestPurpose::Compaction,
         };
-        let body = self.body(choice, (system, question));
+        let body = self.body(choice, system, question);
         let answer = self.ask(&writing.candidate, body, (subject, text)).await?;
         let usage = answer.usage;
         let usage = usage.unwrap_or_else(|| llm::tokens::estimated_of(text, &answer));
@@ -137,7 +137,7 @@ impl Summariser<'_> {
         Ok(answer.text)
     }
 
-    fn body(&self, choice: &ModelChoice, (system, question): (String, String)) -> AssembledRequest {
+    fn body(&self, choice: &ModelChoice, system: String, question: String) -> AssembledRequest {
         let longest = self.agent.longest_answer(choice);
         let at_most = |most: u32| longest.map_or(most, |longest| most.min(longest));
         let options = RequestOptions {

@@ -159,7 +159,7 @@ pub(super) async fn list_models(
     }
     let whose = (&caller.tenant.id, &caller.user.id);
     let asked = ModelListRequest {
-        offers: state.providers.visible(whose),
+        offers: state.providers.visible(&caller.tenant.id, &caller.user.id),
         choice: state.providers.configured_choice(whose),
         is_fresh: query.refresh,
         payer: Box::new((state.sessions.budgets().clone(), caller.holder())),
@@ -185,7 +185,7 @@ pub(super) async fn check_models(
     state.access.check_guarded(&parts)?;
     let whose = (&caller.tenant.id, &caller.user.id);
     let asked = ModelListRequest {
-        offers: state.providers.visible(whose),
+        offers: state.providers.visible(&caller.tenant.id, &caller.user.id),
         choice: state.providers.configured_choice(whose),
         is_fresh: true,
         payer: Box::new((state.sessions.budgets().clone(), caller.holder())),

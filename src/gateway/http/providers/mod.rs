@@ -173,9 +173,7 @@ pub(in crate::gateway::http) async fn list_providers(
     State(state): State<GatewayState>,
     caller: Caller,
 ) -> Json<ProvidersList> {
-    let offers = state
-        .providers
-        .visible((&caller.tenant.id, &caller.user.id));
+    let offers = state.providers.visible(&caller.tenant.id, &caller.user.id);
     let items = offers.iter().map(|offer| item(&state, &caller, offer));
     Json(ProvidersList {
         items: items.collect(),

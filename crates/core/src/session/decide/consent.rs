@@ -26,6 +26,12 @@ pub(super) struct Person<'a> {
 }
 
 impl<'a> Person<'a> {
+    pub(super) fn new(actor: &'a Actor, role: Option<Role>) -> Self {
+        Self { actor, role }
+    }
+}
+
+impl<'a> Person<'a> {
     /// The person of a decision.
     pub(super) fn of(decision: &'a Decision) -> Self {
         Self {

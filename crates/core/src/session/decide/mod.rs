@@ -138,10 +138,7 @@ impl<'a> Draft<'a> {
                 by,
                 role,
             } => {
-                let person = Person {
-                    actor: by,
-                    role: *role,
-                };
+                let person = Person::new(by, *role);
                 self.decide_all(call_ids.as_deref(), *approved, reason.as_deref(), person)?;
             }
             Command::WithGesture { gesture, decision } => {
@@ -156,17 +153,11 @@ impl<'a> Draft<'a> {
                 by,
                 role,
             } => {
-                let person = Person {
-                    actor: by,
-                    role: *role,
-                };
+                let person = Person::new(by, *role);
                 dry_run::begin(self, call, digest.as_ref(), person)?;
             }
             Command::DropDryRun { call, by, role } => {
-                let person = Person {
-                    actor: by,
-                    role: *role,
-                };
+                let person = Person::new(by, *role);
                 dry_run::discard(self, call, person)?;
             }
             Command::DryRunEnded { call, report } => dry_run::ended(self, call, report),
