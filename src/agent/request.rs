@@ -15,13 +15,13 @@ use crate::store::records::SecretHash;
 /// A request that a door sends to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionRequest {
-    /// What the session is asked to do.
+    /// The action that is asked for.
     pub action: SessionAction,
-    /// What comes with it.
+    /// The options of the action.
     pub options: SubmitOptions,
 }
 
-/// What a session is asked to do.
+/// An action that a session is asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionAction {
     /// A command, passed on unchanged.
@@ -37,7 +37,7 @@ pub enum SessionAction {
     CallByView(Box<ViewRequest>),
 }
 
-/// What comes with an action, and is looked up or used up before the session receives the action.
+/// The options of an action. They are looked up or used up before the session receives the action.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SubmitOptions {
     /// Uploaded files that a message attaches.

@@ -48,7 +48,7 @@ fn rows(lines: &[Value], text: &str) -> u64 {
         .sum()
 }
 
-/// How often something was done that the program tells at `trace`.
+/// Counts the lines of the log whose message is this text.
 fn told(lines: &[Value], text: &str) -> u64 {
     let said = lines.iter().filter(|line| line["message"] == text);
     said.count() as u64

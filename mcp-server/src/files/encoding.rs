@@ -138,7 +138,7 @@ impl<R: BufRead> BufRead for Utf16Reader<R> {
     }
 }
 
-/// What a text without zero bytes was decoded from.
+/// The form in which a text without zero bytes could be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decoded {
     Utf8,

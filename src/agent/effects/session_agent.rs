@@ -75,7 +75,7 @@ pub struct Reviewer {
     pub time_limit: Duration,
 }
 
-/// What the agents of all sessions share: the process's own parts, and the operator's settings.
+/// The parts that the agents of all sessions share: those of the process, and the operator's settings.
 pub struct AgentParts {
     pub providers: Providers,
     pub context: ContextSources,

@@ -111,7 +111,7 @@ impl Signal {
     }
 }
 
-/// What the watchers of a session are shown.
+/// The updates that the watchers of a session receive.
 #[derive(Debug, Clone)]
 pub enum FeedItem {
     /// A committed event that is shown.

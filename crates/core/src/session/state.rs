@@ -169,7 +169,8 @@ pub enum Activity {
     Failed,
 }
 
-/// How much of the past the model reads, by the session's choices and by what became of earlier requests.
+/// The part of the history that the model reads: the session's choices, and the limits that earlier requests
+/// ran into.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ContextState {
     /// True if the model reads as much of the past as its window holds instead of the configured amount
@@ -214,12 +215,12 @@ pub struct SessionTitle {
     /// record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<TitleSource>,
-    /// Whether a model was asked for a title.
+    /// The state of the request to a model for a title.
     #[serde(default, skip_serializing_if = "Titling::is_unasked")]
     pub titling: Titling,
 }
 
-/// What the model requests of a session used.
+/// The tokens and the money that a session's model requests used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionUsage {
     /// Total usage so far; it only grows.
@@ -250,7 +251,7 @@ pub struct Control {
     pub owner: Option<Actor>,
     pub sandbox: Option<SandboxId>,
     pub model: Option<ModelChoice>,
-    /// How much of the past the model reads.
+    /// The part of the history that the model reads.
     #[serde(default)]
     pub context: ContextState,
     /// The session that this one was forked from, if any.
@@ -260,7 +261,7 @@ pub struct Control {
     /// before it is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_workspace: bool,
-    /// Who runs the effects.
+    /// The gateway that runs the effects.
     #[serde(default)]
     pub runner: Runner,
     /// The engine that holds the workspace, set by the first call that may have used it.
@@ -280,7 +281,7 @@ pub struct Control {
     pub waiting: Vec<WaitingMessage>,
     /// Notes to the model for the next model request.
     pub notes: Vec<String>,
-    /// What model requests used.
+    /// The tokens and the money that model requests used.
     #[serde(default)]
     pub usage: SessionUsage,
     /// Millisecond timestamp in the newest call ids.

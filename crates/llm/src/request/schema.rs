@@ -17,7 +17,7 @@ const COMBINED: [&str; 8] = [
     "oneOf", "anyOf", "allOf", "not", "if", "then", "else", "enum",
 ];
 
-/// What a vendor takes.
+/// The restrictions that a vendor puts on schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     /// Names of properties are letters, digits, `_`, `.` and `-`.

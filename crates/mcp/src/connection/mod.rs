@@ -59,7 +59,7 @@ pub struct Connection {
     log: Mutex<Option<mpsc::Receiver<String>>>,
     /// Masks secrets in every text of the server that leaves this connection.
     cleaner: Cleaner,
-    /// What was left out when the tools were last listed. Never held across an await.
+    /// The entries that were left out when the tools were last listed. Never held across an await.
     tool_problems: Mutex<Vec<String>>,
 }
 

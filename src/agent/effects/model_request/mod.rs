@@ -47,7 +47,7 @@ pub(in crate::agent) struct ModelRequest {
     pub(in crate::agent) restarts: u32,
 }
 
-/// What all stages of a model request share.
+/// The parts that all stages of a model request share.
 pub(in crate::agent) struct RequestScope {
     pub(in crate::agent) feed: Arc<Feed>,
     /// The ticket for the answer's pieces in the feed.

@@ -31,7 +31,7 @@ pub(in crate::gateway) struct ReadServersResponse {
     kind: &'static str,
     /// The servers that can be added.
     servers: Vec<ReadServer>,
-    /// What cannot be used, and what to change, one sentence each.
+    /// One sentence for each entry that cannot be used; it says what to change.
     problems: Vec<String>,
 }
 

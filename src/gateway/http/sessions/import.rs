@@ -36,7 +36,8 @@ pub(in crate::gateway::http) struct ImportedItem {
     session_id: String,
     /// The conversation's title.
     title: String,
-    /// What was left out of it, or could not be read; the places say so in its messages too. Absent if it is whole.
+    /// The parts that were left out or could not be read; its messages say so at their places too. Absent if it is
+    /// whole.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
 }

@@ -114,7 +114,7 @@ impl Accepted {
     }
 }
 
-/// What a client posted.
+/// The body of a client's POST.
 #[derive(Debug, PartialEq)]
 enum Posted {
     One(Value),

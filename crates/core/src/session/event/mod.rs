@@ -461,7 +461,7 @@ impl Event {
     }
 }
 
-/// What readers need to know about a kind of event, one row for each in [`Event::facts`].
+/// The facts about a kind of event that its readers go by; [`Event::facts`] has one row for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -15,12 +15,12 @@ use url::Url;
 
 use sepal_core::domain::{McpServerConfig, McpTransport};
 
-/// What somebody pasted.
+/// The servers that were found in a pasted text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pasted {
     pub kind: PastedKind,
     pub servers: Vec<PastedServer>,
-    /// What cannot be used, and what to change, one sentence each.
+    /// One sentence for each entry that cannot be used; it says what to change.
     pub problems: Vec<String>,
 }
 
