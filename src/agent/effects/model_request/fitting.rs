@@ -470,7 +470,7 @@ impl FittedHistory<'_> {
             let name = &tool.name;
             tracing::warn!(tool.name = %name, ?error, "A provider refuses the tool `{name}`");
             let text = format!(
-                "The tool `{name}`{server} is left out for the rest of this session, because {error}. The model can \
+                "The tool `{name}`{server} is left out while this session is open, because {error}. The model can \
                  still find it and call it with `use_tool`."
             );
             scope.announce("tool_left_out", text);
