@@ -53,11 +53,7 @@ pub struct ToolFacts {
     pub is_trusted: bool,
     pub runs_in: RunsIn,
     /// True if the tool runs here but cannot see the workspace.
-    #[serde(
-        default,
-        alias = "is_found",
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_without_workspace: bool,
     /// Hash of the tool's definition, which rules may name. Journals of earlier releases lack it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +197,11 @@ pub struct Call {
     /// The arguments that would run.
     pub args: Value,
     /// True if the model asked through `use_tool`, because it was not sent the tool's definition.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(
+        default,
+        alias = "is_found",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
     pub is_indirect: bool,
     /// The arguments as the model wrote them, if a person edited them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
