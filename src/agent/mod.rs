@@ -17,6 +17,7 @@ mod notifications;
 mod request;
 mod rules;
 mod search;
+mod service_events;
 mod session;
 mod sessions;
 mod usage;
@@ -51,6 +52,7 @@ pub use rules::{
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,
 };
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
+pub use service_events::{ServiceEvent, ServiceObserver};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;
 pub use sessions::files::changes::WorkspaceHistory;

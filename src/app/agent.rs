@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::contexts::OwnContexts;
+use super::contexts::Extensions;
 use super::services::Services;
 use super::{Parts, STOP_LIMIT};
 use crate::agent::Sessions;
@@ -67,7 +67,7 @@ pub struct AgentApp {
 impl AgentApp {
     /// Builds everything but doors.
     pub async fn build(settings: &Settings) -> anyhow::Result<Self> {
-        let own = OwnContexts::default();
+        let own = Extensions::default();
         let reads = (input(settings, Purpose::Daemon), &own);
         let services = Services::open(settings, None, reads).await?;
         let entered = services.tenancy.setup().anonymous_caller().await;

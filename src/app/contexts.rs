@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::agent::ContextSources;
+use crate::agent::{ContextSources, ServiceObserver};
 use crate::config::{self, ContextKind, ContextPosition, ContextProviderEntry, ContextRole};
 use crate::context::sources::{ApiProvider, DatabaseProvider, FileProvider, FileRole, OfTenants};
 use crate::context::{
     ContextFilter, ContextProvider, FilteredProvider, Relevance, SystemPromptProvider,
 };
 use crate::domain::TenantId;
-use crate::history::Input;
+use crate::history::{CompactionStrategy, Input};
 use crate::net::{self, Guard};
 
 /// The time for which a source on the network may be silent.
@@ -22,21 +22,25 @@ const SILENCE: Duration = Duration::from_secs(8);
 /// The most records of a source, unless the settings say otherwise.
 const USUAL_RECORDS: usize = 20;
 
-/// Context providers of a program that embeds the gateway.
+/// The parts that a program that embeds the gateway adds to it.
 #[derive(Clone, Default)]
-pub struct OwnContexts {
+pub struct Extensions {
     /// Providers whose context is shown before the conversation, because it seldom changes.
     pub before: Vec<Arc<dyn ContextProvider>>,
     /// Providers whose context is shown right before the newest question, because it changes from turn to
     /// turn.
     pub after: Vec<Arc<dyn ContextProvider>>,
+    /// Strategies that make room before those of the settings, except in sessions that drop nothing.
+    pub strategies: Vec<Arc<dyn CompactionStrategy>>,
+    /// The observer of what happens in sessions.
+    pub observer: Option<Arc<dyn ServiceObserver>>,
 }
 
 /// Makes the system prompt and all providers, those of the settings first; refuses settings that can never
 /// work.
 pub(super) fn open(
     settings: &config::Settings,
-    (reads, own): (Input<'_>, &OwnContexts),
+    (reads, own): (Input<'_>, &Extensions),
     guard: &Guard,
 ) -> anyhow::Result<ContextSources> {
     let said = &settings.context;

@@ -24,7 +24,7 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceBuilder;
 
 pub use agent::{AgentApp, Purpose};
-pub use contexts::OwnContexts;
+pub use contexts::Extensions;
 pub use doctor::examine;
 pub use listen::address::{AddressInUse, base_url, bind};
 pub use services::store_settings;
@@ -96,7 +96,7 @@ impl App {
         listener: TcpListener,
         purpose: Purpose,
     ) -> anyhow::Result<Self> {
-        Self::build_with(settings, listener, (purpose, &OwnContexts::default())).await
+        Self::build_with(settings, listener, (purpose, &Extensions::default())).await
     }
 
     /// Does the same with context providers of a program that embeds the gateway: every session asks them
@@ -104,7 +104,7 @@ impl App {
     pub async fn build_with(
         settings: &Settings,
         listener: TcpListener,
-        (purpose, own): (Purpose, &OwnContexts),
+        (purpose, own): (Purpose, &Extensions),
     ) -> anyhow::Result<Self> {
         let address = listener
             .local_addr()

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use sepal::app::OwnContexts;
+use sepal::agent::{ServiceEvent, ServiceObserver};
+use sepal::app::Extensions;
 use sepal::config::{ContextKind, ContextProviderEntry, ContextRole, Settings};
 use sepal::context::sources::DatabaseProvider;
 use sepal::context::{Context, ContextError, ContextProvider, ContextSession};
 use sepal::domain::{SessionId, SessionKey, TenantId};
+use sepal::history::{CompactionStrategy, EarlierHistory, Group};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
@@ -300,9 +302,9 @@ impl ContextProvider for Greeting {
 /// Asserts S4.18, S4.19.
 #[tokio::test]
 async fn a_provider_of_ones_own_is_asked_once_a_turn_and_shown_before_the_question() {
-    let own = OwnContexts {
-        before: Vec::new(),
+    let own = Extensions {
         after: vec![Arc::new(Greeting(AtomicUsize::new(0)))],
+        ..Extensions::default()
     };
     let app = TestApp::start_embedded(&[("SPL_SANDBOX", "none")], &own).await;
     let mut ana = app.socket("acme").await;
@@ -333,6 +335,89 @@ async fn a_provider_of_ones_own_is_asked_once_a_turn_and_shown_before_the_questi
     };
     let others = messages(&app).concat();
     assert_ne!(tenant(&others), tenant(&second.concat()), "each its own");
+}
+
+/// Keeps the events that it is told, as JSON.
+#[derive(Default)]
+struct Diary(Mutex<Vec<Value>>);
+
+impl ServiceObserver for Diary {
+    fn observe(&self, _: &SessionKey, event: &ServiceEvent) {
+        self.0.lock().unwrap().push(json!(event));
+    }
+}
+
+/// Asserts S3.6, S3.7, S3.43.
+#[tokio::test]
+async fn an_observer_is_told_each_event_once_with_the_arguments_that_ran() {
+    let diary = Arc::new(Diary::default());
+    let own = Extensions {
+        observer: Some(diary.clone()),
+        ..Extensions::default()
+    };
+    let app = TestApp::start_embedded(&[("SPL_SANDBOX", "bubblewrap")], &own).await;
+    let mut ana = app.socket("acme").await;
+    writes(&app, &mut ana, "a.txt", "A").await;
+    let told = diary.0.lock().unwrap().clone();
+    let names: Vec<_> = told
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "llmservice:thinking",
+            "llmservice:toolCall",
+            "llmservice:toolResult",
+            "llmservice:thinking",
+            "llmservice:response",
+        ]
+    );
+    let args = json!({ "path": "a.txt", "content": "A" });
+    assert_eq!(
+        told[1]["payload"],
+        json!({ "name": "write_file", "args": args })
+    );
+    assert_eq!(told[2]["payload"]["name"], "write_file");
+    assert_eq!(told[4]["payload"], json!({ "text": "Done" }));
+}
+
+/// A strategy that keeps the messages of people and drops everything else.
+struct KeepQuestions;
+
+impl CompactionStrategy for KeepQuestions {
+    fn name(&self) -> &'static str {
+        "keep-questions"
+    }
+
+    fn select(&self, history: &EarlierHistory<'_>) -> Option<Vec<bool>> {
+        Some(history.groups.iter().map(Group::is_message).collect())
+    }
+}
+
+/// Asserts S0.11.
+#[tokio::test]
+async fn a_strategy_of_ones_own_decides_what_leaves() {
+    let own = Extensions {
+        strategies: vec![Arc::new(KeepQuestions)],
+        ..Extensions::default()
+    };
+    let settings = [("SPL_SANDBOX", "none"), ("SPL_CHAT_MAX_MESSAGES", "8")];
+    let app = TestApp::start_embedded(&settings, &own).await;
+    let mut ana = app.socket("acme").await;
+    for text in ["one", "two", "three", "four", "five"] {
+        turn(&app, &mut ana, text).await;
+    }
+    let told = ana.log.iter().find(|said| said.name == "context:compacted");
+    assert_eq!(told.unwrap().args[0]["strategy"], "keep-questions");
+    let read = newest(&app);
+    for question in ["one", "two", "three", "four", "five"] {
+        assert!(read.contains(question), "{read}");
+    }
+    assert!(
+        !read.contains("re one") && read.contains("left out here"),
+        "{read}"
+    );
 }
 
 /// Asserts S4.22: the tenant's own rows, of any type, and nothing is ever written.

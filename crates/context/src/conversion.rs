@@ -56,8 +56,16 @@ pub(super) fn kind(entry: &Entry, part: Part) -> ContextKind {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The number of contents and metadata made on this thread.
+    pub(super) static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 /// Returns the content of a part (S4.5-S4.9).
 pub(super) fn content(entry: &Entry, part: Part) -> Cow<'_, str> {
+    #[cfg(test)]
+    MADE.set(MADE.get() + 1);
     match (entry, part) {
         (Entry::Assistant { calls, .. }, Part::Call(nth)) => {
             let call = calls.get(nth);
@@ -101,6 +109,8 @@ fn as_json(text: &str) -> Cow<'_, str> {
 
 /// Returns the metadata of a part (S4.12-S4.14).
 pub(super) fn metadata(entry: &CountedEntry, part: Part) -> Metadata {
+    #[cfg(test)]
+    MADE.set(MADE.get() + 1);
     let mut metadata = Metadata::new();
     let mut say = |name: &str, value: Value| metadata.insert(name.to_owned(), value);
     let stamp = entry.stamp();

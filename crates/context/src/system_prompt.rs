@@ -49,3 +49,29 @@ impl ContextProvider for SystemPromptProvider {
         Some(vec![self.context()])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sepal_core::domain::{SessionId, SessionKey, TenantId};
+    use sepal_core::history::Input;
+
+    use super::SystemPromptProvider;
+    use crate::{ContextKind, ContextProvider, ContextSession};
+
+    /// Asserts S4.3.
+    #[tokio::test]
+    async fn the_prompt_is_one_context_of_the_kind_system() {
+        let key = SessionKey {
+            tenant: TenantId::from_bits(1),
+            session: SessionId::from_bits(1),
+        };
+        let session = ContextSession::create(key);
+        let provider = SystemPromptProvider::new("Be kind.", Input::Apart("query")).unwrap();
+        let given = provider.provide(&session).await.unwrap();
+        let shown: Vec<_> = given
+            .iter()
+            .map(|context| (context.kind(), context.content()))
+            .collect();
+        assert_eq!(shown, [(&ContextKind::System, "Be kind.".into())]);
+    }
+}

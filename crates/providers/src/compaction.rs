@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Error;
-use sepal_core::domain::{Code, CompactionStrategy, TenantId, Timestamp};
+use sepal_core::domain::{Code, StrategyName, TenantId, Timestamp};
 use sepal_core::session::Refusal;
 use sepal_store::{self as store, Records};
 
@@ -13,7 +13,7 @@ use sepal_store::{self as store, Records};
 pub(super) struct CompactionDefaults {
     records: Records,
     /// Never held across an await.
-    said: RwLock<HashMap<TenantId, Arc<[CompactionStrategy]>>>,
+    said: RwLock<HashMap<TenantId, Arc<[StrategyName]>>>,
 }
 
 impl CompactionDefaults {
@@ -25,7 +25,7 @@ impl CompactionDefaults {
         }
     }
 
-    pub(super) fn of(&self, tenant: &TenantId) -> Option<Arc<[CompactionStrategy]>> {
+    pub(super) fn of(&self, tenant: &TenantId) -> Option<Arc<[StrategyName]>> {
         let said = self.said.read().unwrap_or_else(PoisonError::into_inner);
         said.get(tenant).map(Arc::clone)
     }
@@ -34,12 +34,9 @@ impl CompactionDefaults {
     pub(super) async fn set(
         &self,
         tenant: &TenantId,
-        strategies: Option<Vec<CompactionStrategy>>,
+        strategies: Option<Vec<StrategyName>>,
     ) -> Result<(), Error> {
-        if let Some(wrong) = strategies
-            .as_deref()
-            .and_then(CompactionStrategy::problem_of)
-        {
+        if let Some(wrong) = strategies.as_deref().and_then(StrategyName::problem_of) {
             return Err(Refusal::of_field(Code::InvalidArguments, "strategies", wrong).into());
         }
         let records = self.records.compaction_defaults();

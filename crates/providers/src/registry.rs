@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use reqwest::Client;
 use tokio::sync::watch;
 
-use sepal_core::domain::{Code, CompactionStrategy, Scope, TenantId, UserId};
+use sepal_core::domain::{Code, Scope, StrategyName, TenantId, UserId};
 use sepal_core::session::{ModelChoice, Refusal};
 use sepal_llm::BreakerConfig;
 use sepal_net::Guard;
@@ -126,7 +126,7 @@ impl Providers {
     }
 
     /// Returns the compaction strategies that a tenant's admins set; `None` = those of the settings.
-    pub fn compaction(&self, tenant: &TenantId) -> Option<Arc<[CompactionStrategy]>> {
+    pub fn compaction(&self, tenant: &TenantId) -> Option<Arc<[StrategyName]>> {
         self.0.compaction.of(tenant)
     }
 
@@ -134,7 +134,7 @@ impl Providers {
     pub async fn set_compaction(
         &self,
         tenant: &TenantId,
-        strategies: Option<Vec<CompactionStrategy>>,
+        strategies: Option<Vec<StrategyName>>,
     ) -> Result<(), Error> {
         let _order = self.0.changing.lock().await;
         self.0.compaction.set(tenant, strategies).await?;

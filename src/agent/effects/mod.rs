@@ -33,7 +33,7 @@ use super::journal::Journal;
 use super::mailbox::Message;
 use crate::domain::{CallId, CountedEntry, Iteration, ModelRequestId, TurnId};
 use crate::history::Limits;
-use crate::session::{Command, Control, Effect, Gap, ModelChoice, RunningReview, effects};
+use crate::session::{Command, Control, Effect, Gaps, ModelChoice, RunningReview, effects};
 
 /// The range of attempt numbers reserved for one gateway at one request.
 const ATTEMPTS: u32 = 1_000;
@@ -79,8 +79,8 @@ impl Outcomes {
 pub(super) struct WantedEffects<'a> {
     pub(super) control: &'a Control,
     pub(super) entries: &'a [Arc<CountedEntry>],
-    /// The place among the entries where some are missing.
-    pub(super) gap: Gap,
+    /// The places among the entries where some are missing.
+    pub(super) gaps: &'a Gaps,
     pub(super) choice: &'a ModelChoice,
     pub(super) journal: &'a Journal,
     /// True if other gateways may take over the session, as the journal would tell.
@@ -290,7 +290,7 @@ impl Running {
             entries: wanted.entries.to_vec(),
             history: HistoryScope {
                 question: control.context.question,
-                gap: wanted.gap,
+                gaps: wanted.gaps.clone(),
                 compaction: control.context.compaction.clone(),
                 limits: agent.turn_limits(control),
                 vendor_limits: Limits::default().lowered(control),

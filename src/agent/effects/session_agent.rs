@@ -9,15 +9,15 @@ use super::tool_call::workspace::instructions::WorkspaceInstructions;
 use super::tool_call::workspace::undone::UndoneChanges;
 use crate::agent::attachments::{Attachments, Reader, Sight};
 use crate::agent::budget::Budgets;
+use crate::agent::service_events::ServiceObserver;
 use crate::context::{
     ArrangedContexts, Assembler, ContextBuilder, ContextProvider, HistoryProvider, PromptWeights,
     SystemPromptProvider, SystemText,
 };
 use crate::domain::{
-    CompactionStrategy, Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId,
-    TokenUsage, Tool, UserId,
+    Effort, ModelRequestId, SandboxId, SessionId, SessionKey, TenantId, TokenUsage, Tool, UserId,
 };
-use crate::history::{self, Due, PromptError};
+use crate::history::{self, CompactionStrategy, Due, PromptError};
 use crate::llm::catalogue::{self, Abilities, Ability, Model};
 use crate::llm::tokens::Counter;
 use crate::llm::tool_search::{Deferral, ToolSearch};
@@ -113,6 +113,8 @@ pub struct AgentParts {
     pub agent_name: Arc<str>,
     /// The reviewer of calls that administrators opened to it; `None` = nobody.
     pub reviewer: Option<Reviewer>,
+    /// The observer of a program that embeds the gateway.
+    pub observer: Option<Arc<dyn ServiceObserver>>,
 }
 
 /// Makes the agent of each session, and chooses the provider and model that a new session begins with (S2.5).
@@ -247,6 +249,7 @@ impl AgentParts {
         history::ContextRules {
             limits: self.history.limits,
             strategies: chosen.unwrap_or_else(|| Arc::clone(&self.history.strategies)),
+            own: Arc::clone(&self.history.own),
         }
     }
 }
@@ -274,8 +277,11 @@ impl SessionAgent {
     }
 
     /// Returns the strategies to use if earlier turns do not fit.
-    pub(in crate::agent) fn strategies(&self, control: &Control) -> Vec<CompactionStrategy> {
-        self.context_rules().strategies(control).to_vec()
+    pub(in crate::agent) fn strategies(
+        &self,
+        control: &Control,
+    ) -> Vec<Arc<dyn CompactionStrategy>> {
+        self.context_rules().all(control)
     }
 
     /// Returns the token counter of a model.

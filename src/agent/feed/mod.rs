@@ -5,7 +5,6 @@
 //! loses no event and gets its deltas merged.
 
 pub(super) mod list_update;
-mod names;
 mod queue_state;
 pub(super) mod running_answer;
 mod usage;
@@ -24,7 +23,7 @@ pub use self::usage::{GoingOn, OmittedHistory, UsageState};
 
 use self::running_answer::{Delta, DeltaKind, MergeResult, RunningAnswer};
 use crate::domain::{
-    CallId, Code, CompactionStrategy, Iteration, ModelRequestId, ResourceRef, Timestamp, TurnId,
+    CallId, Code, Iteration, ModelRequestId, ResourceRef, StrategyName, Timestamp, TurnId,
 };
 use crate::mcp::ToolProgress;
 use crate::session::{Event, ModelChoice, SessionRules, WaitingMessage};
@@ -191,7 +190,7 @@ pub struct SessionView {
     pub title: Option<String>,
     pub model: ModelChoice,
     /// The strategies that the session chose to compact its context; empty = those of the settings.
-    pub strategies: Vec<CompactionStrategy>,
+    pub strategies: Vec<StrategyName>,
     /// True if the session is stored.
     pub is_stored: bool,
     /// The calls of the running turn.

@@ -25,7 +25,7 @@ const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
 /// The schema version of a snapshot's body; a snapshot of another version is ignored, which costs time and no
 /// data.
-const SNAPSHOT_SCHEMA: u32 = 4;
+const SNAPSHOT_SCHEMA: u32 = 5;
 
 /// Serializes at most two states at the same time. Many sessions may go idle together, and each further
 /// thread would only wait for a processor, with memory of its own.
@@ -287,6 +287,11 @@ impl Journal {
         if let Err(error) = self.store.save_snapshot(&self.key, snapshot).await {
             tracing::debug!(session.id = %self.key.session, %error, "The snapshot was not kept");
         }
+    }
+
+    /// Returns true if other programs may read the snapshots.
+    pub(super) fn shows_snapshots(&self) -> bool {
+        self.store.shows_snapshots()
     }
 
     /// The key of the session.

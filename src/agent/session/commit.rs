@@ -11,6 +11,7 @@ use crate::agent::feed::{FeedItem, ShownEvent};
 use crate::agent::journal::projection::RowNeed;
 use crate::agent::journal::{AppendResult, JournalError};
 use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
+use crate::agent::service_events::ServiceEvent;
 use crate::agent::usage::fold::UsageFold;
 use crate::domain::CommitId;
 use crate::session::{
@@ -21,6 +22,10 @@ use crate::store::records::UsageRows;
 
 /// The number of commits between snapshots.
 const SNAPSHOT_EVERY: u64 = 128;
+/// The same if other programs may read them.
+const SHOWN_SNAPSHOT_EVERY: u64 = 16;
+/// The time after a commit until the snapshot is brought up to date, if other programs may read it.
+const QUIET_FOR: Duration = Duration::from_secs(1);
 /// The pause between two checks of an unsettled commit while the store is away.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -279,13 +284,33 @@ impl Replica {
             // The runner may have unloaded the session.
             self.cluster.broadcaster.nudge(runner, &self.key);
         }
-        self.projection.update_after(&self.key, control, used);
-        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
-            let (journal, state) = (self.journal.clone(), self.state.clone());
-            let limits = self.cut_to;
-            self.snapshots
-                .spawn(async move { journal.keep_snapshot(state, limits).await });
+        if let Some(observer) = &self.agent.parts.observer {
+            let events = commit.events.iter();
+            for event in events.filter_map(|event| ServiceEvent::of(event, control)) {
+                observer.observe(&self.key, &event);
+            }
         }
+        self.projection.update_after(&self.key, control, used);
+        let is_shown = self.journal.shows_snapshots();
+        let every = if is_shown {
+            SHOWN_SNAPSHOT_EVERY
+        } else {
+            SNAPSHOT_EVERY
+        };
+        if commit.version.is_multiple_of(every) {
+            self.keep_snapshot();
+        } else if is_shown {
+            self.snapshot_at = Instant::now().checked_add(QUIET_FOR);
+        }
+    }
+
+    /// Writes the snapshot beside the session's task.
+    pub(super) fn keep_snapshot(&mut self) {
+        self.snapshot_at = None;
+        let (journal, state) = (self.journal.clone(), self.state.clone());
+        let limits = self.cut_to;
+        self.snapshots
+            .spawn(async move { journal.keep_snapshot(state, limits).await });
     }
 
     /// Shows the changes of a commit, in order.

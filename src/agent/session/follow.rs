@@ -201,7 +201,7 @@ impl LiveSession {
     pub(super) fn due_at(&self) -> Option<Instant> {
         // A turn that waits for a person is not overdue, but it may be if only a view's call waits beside it.
         let due = self.expires_at().into_iter().chain(self.overdue_at());
-        due.min()
+        due.chain(self.replica.snapshot_at).min()
     }
 
     /// Rejects the calls that expired, and goes on.

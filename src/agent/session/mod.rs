@@ -146,14 +146,21 @@ impl LiveSession {
         Instant::now().checked_add(limit.saturating_sub(alone))
     }
 
-    /// Carries out the timed action that is due: settles a commit, rejects expired calls, or ends an overdue
-    /// turn.
+    /// Carries out the timed action that is due: settles a commit, rejects expired calls, writes the snapshot,
+    /// or ends an overdue turn.
     async fn wake(&mut self) {
         if self.replica.unsettled.is_some() {
             return self.settle().await;
         }
         if self.expires_at().is_some_and(|at| at <= Instant::now()) {
             return self.expire().await;
+        }
+        if self
+            .replica
+            .snapshot_at
+            .is_some_and(|at| at <= Instant::now())
+        {
+            return self.replica.keep_snapshot();
         }
         let turn = self.replica.state.control.turn.as_ref();
         let turn = turn.map(|turn| turn.id);
@@ -451,7 +458,7 @@ impl LiveSession {
             return self.stand_back();
         }
         self.running.reconcile(&WantedEffects {
-            gap: self.replica.state.gap,
+            gaps: &self.replica.state.gaps,
             control,
             entries: &self.replica.state.entries,
             choice: control.asked().unwrap_or(&genesis.model),

@@ -44,6 +44,9 @@ pub(in crate::agent) struct Replica {
     pub(in crate::agent) cluster: Arc<Cluster>,
     /// Runs the writing of snapshots.
     pub(in crate::agent) snapshots: TaskTracker,
+    /// The time of the next snapshot if nothing is committed until then; `None` = it is up to date, or only
+    /// this program reads it.
+    pub(in crate::agent) snapshot_at: Option<Instant>,
     /// The time of the next check of a commit that may or may not have been stored. Until that is settled
     /// nothing new is started, because the commit may have cancelled it.
     pub(in crate::agent) unsettled: Option<Instant>,
@@ -128,7 +131,7 @@ impl Replica {
         };
         let kept = history::retain(past, limits, count);
         if let Some(kept) = kept {
-            self.state.retain(kept.entries, kept.gap);
+            self.state.retain(kept.entries, kept.gaps);
         }
     }
 
@@ -147,7 +150,7 @@ impl Replica {
             Ok(whole) if whole.control.version == self.state.control.version => {
                 self.state.entries = whole.entries;
                 self.state.left_out = whole.left_out;
-                self.state.gap = whole.gap;
+                self.state.gaps = whole.gaps;
                 self.cut_to = history::Limits::default();
                 true
             }

@@ -17,7 +17,7 @@ use crate::domain::{CallId, Code, RequestParts, Role, UserId};
 use crate::history::{self, Past};
 use crate::llm;
 use crate::llm::tokens::Counter;
-use crate::session::{Activity, AttemptUsage, Gap, ModelChoice, Phase, Refusal};
+use crate::session::{Activity, AttemptUsage, Gaps, ModelChoice, Phase, Refusal};
 
 impl Replica {
     pub(super) fn queue(&self) -> QueueState {
@@ -176,7 +176,7 @@ impl Replica {
             ..Past::of(&self.state)
         };
         if !arranged.is_whole() {
-            (past.gap, past.compaction) = (Gap::default(), None);
+            (past.gaps, past.compaction) = (Gaps::NONE, None);
         }
         let strategies = self.agent.strategies(&self.state.control);
         history::window(past, limits, &strategies, |entry| counter.of_entry(entry))

@@ -46,9 +46,7 @@ use super::request::SessionRequest;
 use super::search::indexing::Indexing;
 use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
-use crate::domain::{
-    Caller, Code, CompactionStrategy, GatewayId, Most, SessionId, SessionKey, Shares,
-};
+use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, StrategyName};
 use crate::jobs::Pool;
 use crate::session::{Command, ModelChoice, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
@@ -167,7 +165,7 @@ impl Sessions {
     }
 
     /// The strategies that the settings choose to compact contexts.
-    pub fn settings_strategies(&self) -> &[CompactionStrategy] {
+    pub fn settings_strategies(&self) -> &[StrategyName] {
         &self.0.factory.parts.history.strategies
     }
 

@@ -249,6 +249,7 @@ impl SessionRegistry {
             projection: self.projection.clone(),
             cluster: Arc::clone(&self.cluster),
             snapshots: tasks.clone(),
+            snapshot_at: None,
             factory: self.factory.clone(),
             unsettled: None,
             lost: None,

@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::contexts::OwnContexts;
+use super::contexts::Extensions;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
     self, AgentFactory, AgentParts, AttachmentLimits, Attachments, BudgetSettings, Budgets,
@@ -20,7 +20,7 @@ use crate::agent::{
 use crate::config::{self, Settings};
 use crate::domain::MicroUsd;
 use crate::gateway::System;
-use crate::history::{self, Input};
+use crate::history::{self, CompactionStrategy, Input};
 use crate::jobs::Pool;
 use crate::net::{self, Guard};
 use crate::providers::Providers;
@@ -60,7 +60,7 @@ impl Services {
     pub(super) async fn open(
         settings: &Settings,
         url: Option<&str>,
-        reads: (Input<'_>, &OwnContexts),
+        reads: (Input<'_>, &Extensions),
     ) -> anyhow::Result<Self> {
         let writer = (TaskTracker::new(), CancellationToken::new());
         let agents = (TaskTracker::new(), CancellationToken::new());
@@ -100,6 +100,8 @@ impl Services {
         let parts = AgentParts {
             traces: traces.clone(),
             skills: Some(skills.clone()),
+            history: context_rules(settings, &reads.1.strategies),
+            observer: reads.1.observer.clone(),
             ..agent_parts(
                 settings,
                 (providers.clone(), context),
@@ -303,6 +305,24 @@ fn hashed(parts: &[&[u8]]) -> String {
     hex::encode(hash.get(..6).unwrap_or_default())
 }
 
+/// The rules of the working context, with the strategies of the embedding program.
+fn context_rules(
+    settings: &Settings,
+    own: &[Arc<dyn CompactionStrategy>],
+) -> history::ContextRules {
+    let chat = &settings.chat;
+    history::ContextRules {
+        limits: history::Limits {
+            max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
+            max_messages: chat
+                .max_messages
+                .and_then(|most| usize::try_from(most.get()).ok()),
+        },
+        strategies: chat.compaction_strategy.as_slice().into(),
+        own: own.into(),
+    }
+}
+
 fn agent_parts(
     settings: &Settings,
     (providers, context): (Providers, ContextSources),
@@ -310,19 +330,10 @@ fn agent_parts(
     budgets: Budgets,
 ) -> AgentParts {
     let (chat, llm) = (&settings.chat, &settings.llm);
-    let limits = history::Limits {
-        max_tokens: chat.max_tokens.map(|most| u64::from(most.get())),
-        max_messages: chat
-            .max_messages
-            .and_then(|most| usize::try_from(most.get()).ok()),
-    };
     AgentParts {
         providers,
         context,
-        history: history::ContextRules {
-            limits,
-            strategies: chat.compaction_strategy.as_slice().into(),
-        },
+        history: history::ContextRules::default(),
         summary_budget: u64::from(chat.summary_budget_tokens),
         retry: model::retry(llm),
         temperature: llm.temperature,
@@ -338,6 +349,7 @@ fn agent_parts(
         budgets,
         traces: Traces::default(),
         agent_name: settings.agent.name.as_str().into(),
+        observer: None,
         reviewer: settings.reviewer.model.as_ref().map(|model| Reviewer {
             choice: ModelChoice::new(model.provider.as_str(), model.model.as_str()),
             time_limit: settings.reviewer.time_limit,

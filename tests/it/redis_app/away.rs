@@ -2,6 +2,7 @@
 //! connected, and everything goes on by itself.
 
 use futures::future::join_all;
+use redis::Commands as _;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -65,6 +66,33 @@ async fn a_session_on_redis_is_there_after_a_restart() {
     assert!(socket.ready["state"].to_string().contains("Hello"));
     socket.say("again").await;
     assert_eq!(socket.wait_for_answer().await, "Again");
+}
+
+/// Asserts S2.8.
+#[tokio::test]
+async fn a_living_session_shows_its_conversation_to_other_programs() {
+    let redis = RedisServer::start();
+    let app = app_on(&redis).await;
+    let ana = app.person("acme").await;
+    app.model.will_say("Hello").then_say("Again");
+    let mut socket = TestSocket::open(app.address, &ana, None).await;
+    let tag = format!("{{{}.{}}}", ana.tenant, socket.session());
+    let (journal, conversation) = (
+        format!("mcp:journal:{tag}"),
+        format!("mcp:conversation:{tag}"),
+    );
+    let mut changes = redis.watch(&conversation).await;
+    let mut other = redis.connection();
+    for text in ["one", "two"] {
+        socket.say(text).await;
+        socket.wait_for_answer().await;
+        let is_whole = async || {
+            let head: u64 = other.xlen(&journal).unwrap();
+            let shown: Option<u64> = other.hget(&conversation, "version").unwrap();
+            shown == Some(head)
+        };
+        changes.until("the newest commit", is_whole).await;
+    }
 }
 
 /// Asserts S2.23.

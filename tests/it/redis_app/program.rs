@@ -1,6 +1,7 @@
 //! The real program: refused at start with address, cause and setting; TLS.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -56,6 +57,36 @@ fn a_start_without_its_redis_names_address_cause_and_setting() {
     assert!(text.contains("refused"), "the cause: {text}");
     assert!(text.contains("store.redis_url"), "{text}");
     assert!(!text.contains("geheim"), "{text}");
+}
+
+/// Asserts S2.1.
+#[test]
+fn nothing_is_served_before_the_store_is_there() {
+    let folder = TempDir::new().unwrap();
+    let redis = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let url = format!("redis://{}", redis.local_addr().unwrap());
+    let mut command = sepal(folder.path(), &url);
+    let program = command
+        .env("SPL_HTTP_PORT", port.to_string())
+        .spawn()
+        .unwrap();
+    let mut program = Running(program);
+    // The program waits for its store now.
+    let (store, _) = redis.accept().unwrap();
+    let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    client
+        .write_all(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        .unwrap();
+    drop((store, redis));
+    assert!(!program.0.wait().unwrap().success());
+    let mut answer = Vec::new();
+    let _ = client.read_to_end(&mut answer);
+    assert_eq!(answer, b"");
 }
 
 /// An authority and a certificate of it for 127.0.0.1.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::ExposeSecret as _;
 use sepal::agent::Sessions;
-use sepal::app::{App, OwnContexts, Purpose};
+use sepal::app::{App, Extensions, Purpose};
 use sepal::config::{self, Settings, Sources};
 use sepal::domain::{Role, TenantId};
 use sepal::tenancy::{NewPerson, Tenancy};
@@ -196,21 +196,21 @@ impl TestApp {
     }
 
     /// The same with context providers of a program that embeds the gateway.
-    pub(crate) async fn start_embedded(extra: &[(&str, &str)], own: &OwnContexts) -> Self {
+    pub(crate) async fn start_embedded(extra: &[(&str, &str)], own: &Extensions) -> Self {
         let folder = TempDir::new().unwrap();
         let how: (Extra, fn(&mut Settings)) = (owned(extra), |_| {});
         Self::open_with(folder, ModelStub::start().await, how, own).await
     }
 
     async fn open(folder: TempDir, model: ModelStub, how: (Extra, fn(&mut Settings))) -> Self {
-        Self::open_with(folder, model, how, &OwnContexts::default()).await
+        Self::open_with(folder, model, how, &Extensions::default()).await
     }
 
     async fn open_with(
         folder: TempDir,
         model: ModelStub,
         (extra, tune): (Extra, fn(&mut Settings)),
-        own: &OwnContexts,
+        own: &Extensions,
     ) -> Self {
         let data_dir = folder.path().join("data");
         let mut env = vec![

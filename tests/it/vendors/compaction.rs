@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use sepal::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
+use sepal::domain::StrategyName::{self, DeleteMiddle, DeleteOld, PartialSummary};
 use sepal::domain::{CountedEntry, Entry, Native, TokenUsage};
 use sepal::history::{self, Limits, Past, Window};
 use sepal::llm::Compacting;
 use sepal::llm::tokens::Counter;
-use sepal::session::{Compaction, Gap, SummarisedBy};
+use sepal::session::{Compaction, Gaps, SummarisedBy};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
@@ -38,7 +38,7 @@ fn some_turn() -> impl Strategy<Value = Turn> {
     )
 }
 
-fn some_strategies() -> impl Strategy<Value = Vec<CompactionStrategy>> {
+fn some_strategies() -> impl Strategy<Value = Vec<StrategyName>> {
     let all = vec![DeleteMiddle, DeleteOld, PartialSummary];
     prop::sample::subsequence(all, 1..4).prop_shuffle()
 }
@@ -124,7 +124,7 @@ fn summarised(shown: Window, counter: Counter) -> Window {
 fn windows(
     turns: &[Turn],
     limits: Limits,
-    strategies: &[CompactionStrategy],
+    strategies: &[StrategyName],
     (vendor, compactor): (Vendor, Option<&str>),
 ) -> Vec<Window> {
     let counter = Counter::default();
@@ -137,7 +137,7 @@ fn windows(
         let past = Past {
             entries: &asked,
             question: None,
-            gap: Gap::default(),
+            gaps: Gaps::NONE,
             compaction: made.as_ref(),
             compactor,
         };

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::of_models::{ModelPrice, effort, efforts, max_outputs, prices, windows};
 use super::read;
-use sepal_core::domain::{CompactionStrategy, Effort};
+use sepal_core::domain::{Effort, StrategyName};
 
 /// `agent.name` and `agent.version`.
 #[derive(Debug, Clone)]
@@ -74,8 +74,8 @@ pub struct Chat {
     pub request_budget: f64,
     /// The most that one session may cost, in US dollars; 0 = no limit.
     pub session_budget: f64,
-    /// The ways to shrink history that does not fit; the first sufficient one is used.
-    pub compaction_strategy: Vec<CompactionStrategy>,
+    /// The ways to shrink history that does not fit, applied one after the other until it does.
+    pub compaction_strategy: Vec<StrategyName>,
     /// The most tokens that one summary may use; 0 = no summaries are written.
     pub summary_budget_tokens: u32,
     /// The source of session titles.

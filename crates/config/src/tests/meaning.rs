@@ -6,10 +6,8 @@ use secrecy::ExposeSecret as _;
 
 use super::{check_refused, env, loaded, problems, yaml};
 use crate::{ApprovalWay, LogLevel, LogOutput, Preset, SandboxDriver, Sources};
-use sepal_core::domain::CompactionStrategy::{
-    DeleteMiddle, DeleteOld, None as Keep, PartialSummary,
-};
 use sepal_core::domain::Most;
+use sepal_core::domain::StrategyName::{DeleteMiddle, DeleteOld, None as Keep, PartialSummary};
 
 /// Asserts S0.33, S0.67.
 #[test]

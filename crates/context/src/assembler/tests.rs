@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     ArrangedContexts, AssembledRequest, Assembler, ContextBuilder, MAX_BYTES, RequestOptions,
 };
+use crate::conversion::MADE;
 use crate::{
     Context, ContextError, ContextFilter, ContextKind, ContextProvider, ContextSession,
     FilteredProvider, HistoryProvider, SystemPromptProvider,
@@ -380,22 +381,25 @@ async fn a_context_is_asked_for_once_a_turn() {
     assert_ne!(seen[1], seen[2]);
 }
 
-/// Asserts S4.17: a turn's own work on a history as long as the usual limit, without the model.
+/// Asserts S4.17.
 #[tokio::test]
-async fn fifty_messages_are_gathered_without_a_copy() {
-    let mut session = session();
-    for at in 0..50 {
-        let role = if at % 2 == 0 { "user" } else { "assistant" };
-        session.add_entry(Entry::message(role, "x".repeat(2_000)), Timestamp(at));
-    }
+async fn contexts_are_made_for_each_request_and_their_content_only_for_who_reads_it() {
+    let worked = worked();
     let assembler = assembler(vec![Arc::new(HistoryProvider::whole())]);
-    let mut least = std::time::Duration::MAX;
-    for _ in 0..100 {
-        let began = std::time::Instant::now();
-        let arranged = assembler.gather(&session).await.arranged(&session);
-        least = least.min(began.elapsed());
-        assert!(arranged.is_whole());
+    let made = MADE.get();
+    for _ in 0..2 {
+        let arranged = arranged(&assembler, &worked).await;
+        let originals: Vec<_> = worked.history().collect();
+        let pairs = arranged.history().iter().rev().zip(originals);
+        assert!(
+            pairs
+                .into_iter()
+                .all(|(one, other)| Arc::ptr_eq(one, other))
+        );
+        assert_eq!(request(&arranged, 2).system.as_deref(), Some("Be kind."));
     }
-    // Unoptimised, and with room for a slow machine; an optimised build takes a small part of that.
-    assert!(least.as_micros() < 1_000, "{least:?}");
+    assert_eq!(MADE.get(), made, "no content and no metadata was made");
+    let contexts = history(&worked, 1).await;
+    let _ = (contexts[0].content(), contexts[0].metadata());
+    assert_eq!(MADE.get(), made + 2);
 }

@@ -187,7 +187,40 @@ codes! {
 
 #[cfg(test)]
 mod tests {
-    use super::Code;
+    use super::{Code, Fault};
+
+    /// Asserts S0.46, S1.15.
+    #[test]
+    fn every_code_is_the_fault_of_whoever_has_to_act() {
+        let of = |fault| -> String {
+            let codes = Code::ALL.iter().filter(|code| code.fault() == fault);
+            codes
+                .map(|code| code.as_str())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        // Configuration, input, and what a person has to do first.
+        assert_eq!(
+            of(Fault::Validation),
+            "invalid_arguments unknown_command gesture_required unauthorized not_allowed host_refused \
+             not_found file_exists method_not_allowed session_not_found no_such_call no_such_elicitation \
+             already_decided call_expired changed_since_shown read_only nothing_to_do missing_api_key \
+             too_large max_iterations repeated_call budget_exhausted context_overflow authorization_required"
+        );
+        // Network, limits and outages: the same request may succeed later.
+        assert_eq!(
+            of(Fault::Transient),
+            "too_many_requests request_timeout provider_rate_limited provider_unavailable \
+             registry_unavailable store_unavailable server_stopping"
+        );
+        // Tools, and services of others.
+        assert_eq!(
+            of(Fault::External),
+            "session_unreadable provider_rejected tool_failed tool_timeout turn_timeout \
+             tool_unknown_outcome sandbox_unavailable"
+        );
+        assert_eq!(of(Fault::Internal), "internal");
+    }
 
     #[test]
     fn the_wire_name_is_what_serde_writes() {

@@ -7,7 +7,6 @@ pub mod attachment;
 pub mod budget;
 pub mod checkpoint;
 pub mod code;
-pub mod compaction_strategy;
 pub mod digest;
 pub mod effort;
 pub mod egress;
@@ -26,6 +25,7 @@ pub mod sandbox;
 pub mod search;
 pub mod server_offer;
 pub mod share;
+pub mod strategy_name;
 pub mod surrogates;
 pub mod time;
 pub mod tool;
@@ -44,7 +44,6 @@ pub use checkpoint::{
     ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
 };
 pub use code::{Code, Fault};
-pub use compaction_strategy::{CompactionStrategy, UnknownStrategy};
 pub use digest::Digest;
 pub use effort::{Effort, UnknownEffort};
 pub use egress::{
@@ -75,6 +74,7 @@ pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};
 pub use share::{Holder, Ledger, Most, ReachedLimit, Resource, Share, ShareLevel, Shares};
+pub use strategy_name::{StrategyName, UnknownStrategy};
 pub use surrogates::mend_surrogates;
 pub use time::Timestamp;
 pub use tool::{

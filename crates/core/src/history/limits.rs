@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::domain::CompactionStrategy;
+use super::strategies::CompactionStrategy;
+use crate::domain::StrategyName;
 use crate::session::{Compaction, Control};
 
 /// The limits of the history in a request.
@@ -17,17 +18,20 @@ pub struct Limits {
 }
 
 /// The settings of the working context.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct ContextRules {
     pub limits: Limits,
-    /// The strategies for dropping earlier turns, in order, until one suffices.
-    pub strategies: Arc<[CompactionStrategy]>,
+    /// The strategies for dropping earlier turns, applied one after the other until the rest fits.
+    pub strategies: Arc<[StrategyName]>,
+    /// Strategies of the program that embeds the gateway. They come before a session's, unless the session
+    /// drops nothing.
+    pub own: Arc<[Arc<dyn CompactionStrategy>]>,
 }
 
 impl ContextRules {
     /// The limits of a session; none if the session reads the model's whole window, or never drops entries.
     pub fn limits(&self, control: &Control) -> Limits {
-        let keeps_all = self.strategies(control).contains(&CompactionStrategy::None);
+        let keeps_all = self.strategies(control).contains(&StrategyName::None);
         if control.context.reads_whole || keeps_all {
             Limits::default()
         } else {
@@ -35,8 +39,21 @@ impl ContextRules {
         }
     }
 
-    /// The strategies of a session.
-    pub fn strategies<'a>(&'a self, control: &'a Control) -> &'a [CompactionStrategy] {
+    /// All strategies of a session, in order.
+    pub fn all(&self, control: &Control) -> Vec<Arc<dyn CompactionStrategy>> {
+        let named = self.strategies(control);
+        let own = self
+            .own
+            .iter()
+            .filter(|_| !named.contains(&StrategyName::None));
+        let named = named
+            .iter()
+            .map(|name| Arc::new(*name) as Arc<dyn CompactionStrategy>);
+        own.cloned().chain(named).collect()
+    }
+
+    /// The named strategies of a session.
+    pub fn strategies<'a>(&'a self, control: &'a Control) -> &'a [StrategyName] {
         control
             .context
             .strategies
@@ -50,7 +67,7 @@ impl Limits {
     /// of the window stays free, because counts are estimates (S3.35).
     #[must_use]
     pub fn within(self, window: u64, taken: u64) -> Self {
-        self.at_most((window / 10 * 9).saturating_sub(taken))
+        self.at_most((window - window.div_ceil(10)).saturating_sub(taken))
     }
 
     /// These limits with at most `tokens` tokens.

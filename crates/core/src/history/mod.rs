@@ -8,6 +8,7 @@ mod prompt;
 mod read_more;
 mod retain;
 mod shorten;
+mod strategies;
 mod turn;
 mod window;
 
@@ -17,4 +18,5 @@ pub use past::Past;
 pub use prompt::{Input, PromptError, SystemPrompt, last_input};
 pub use read_more::{PartOfResult, definition as read_more_definition, no_result};
 pub use retain::{RetainedEntries, retain};
+pub use strategies::{CompactionStrategy, EarlierHistory, Group, Room};
 pub use window::{Window, window};

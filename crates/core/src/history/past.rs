@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::domain::{CountedEntry, Entry};
-use crate::session::{Compaction, Gap, SessionState};
+use crate::session::{Compaction, Gaps, SessionState};
 
 /// The past entries, and how the last request showed them.
 #[derive(Debug, Clone, Copy)]
@@ -12,8 +12,8 @@ pub struct Past<'a> {
     pub entries: &'a [Arc<CountedEntry>],
     /// `seq` of the first message of the newest turn; `None` = unknown.
     pub question: Option<u64>,
-    /// The place where entries were removed from memory.
-    pub gap: Gap,
+    /// The places where entries were removed from memory.
+    pub gaps: &'a Gaps,
     /// The compaction of earlier entries in the last request.
     pub compaction: Option<&'a Compaction>,
     /// The provider family whose own compaction the request continues from; `None` = the model is sent the
@@ -27,7 +27,7 @@ impl<'a> Past<'a> {
         Self {
             entries: &state.entries,
             question: state.control.context.question,
-            gap: state.gap,
+            gaps: &state.gaps,
             compaction: state.control.context.compaction.as_ref(),
             compactor: None,
         }
@@ -39,7 +39,7 @@ impl<'a> Past<'a> {
         let from = self.entries.len().saturating_sub(kept);
         Self {
             entries: self.entries.get(from..).unwrap_or_default(),
-            gap: Gap::default(),
+            gaps: Gaps::NONE,
             compaction: None,
             ..self
         }

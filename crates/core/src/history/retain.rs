@@ -7,13 +7,13 @@ use super::groups::{groups, tokens_when_short};
 use super::limits::Limits;
 use super::past::Past;
 use crate::domain::CountedEntry;
-use crate::session::Gap;
+use crate::session::Gaps;
 
-/// The entries to keep, and the gap between them.
+/// The entries to keep, and the gaps between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetainedEntries {
     pub entries: Vec<Arc<CountedEntry>>,
-    pub gap: Gap,
+    pub gaps: Gaps,
 }
 
 /// Returns the entries that any later window within these limits can need: those that the newest compaction
@@ -26,33 +26,26 @@ pub fn retain(
 ) -> Option<RetainedEntries> {
     let made = past.compaction?;
     let (earlier, turn) = past.parted();
-    let gap = past.gap;
-    let mut head = gap.index(made.head).min(earlier.len());
-    if gap.entries > 0 {
-        head = head.min(gap.after);
-    }
     let newest = newest_within(earlier, turn, limits, &count);
-    let from = gap.index(made.from).min(newest).min(earlier.len());
-    let from = from
-        .max(head)
-        .max(if gap.entries > 0 { gap.after } else { 0 });
     // The limits also apply to models with a wider window, so that results stay short.
     let is_short = limits.keep(made);
-    let stays = earlier.iter().enumerate();
-    let stays = stays.filter(|(index, _)| *index < head || *index >= from);
-    let stays = stays.map(|(index, entry)| {
-        if is_short {
-            form(entry, gap.place(index), made)
-        } else {
-            Arc::clone(entry)
-        }
-    });
+    let indexed = past.entries.iter().enumerate();
+    let placed = indexed.map(|(index, entry)| (index, past.gaps.place(index), entry));
+    let retained = placed.filter(|(index, place, _)| *index >= newest || made.keeps(*place));
+    let (at, entries): (Vec<_>, Vec<_>) = retained
+        .map(|(index, place, entry)| {
+            let is_short = is_short && index < earlier.len();
+            let entry = if is_short {
+                form(entry, place, made)
+            } else {
+                Arc::clone(entry)
+            };
+            (place, entry)
+        })
+        .unzip();
     Some(RetainedEntries {
-        entries: stays.chain(turn.iter().cloned()).collect(),
-        gap: Gap {
-            after: head,
-            entries: gap.entries + (from - head) as u64,
-        },
+        entries,
+        gaps: Gaps::between(at, past.gaps.place(past.entries.len())),
     })
 }
 

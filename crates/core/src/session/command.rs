@@ -15,8 +15,8 @@ use super::policy::Rule;
 use super::reasoning::Reasoning;
 use super::review::Review;
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
-    GatewayId, Gesture, HostRefusal, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId,
+    Actor, Attachment, BlobId, CallId, Code, Digest, Effort, ElicitationId, GatewayId, Gesture,
+    HostRefusal, JournalId, MicroUsd, ModelRequestId, Native, Role, SandboxId, StrategyName,
     TokenUsage, TurnId, WorkspaceCopy,
 };
 
@@ -141,7 +141,7 @@ pub enum Command {
     /// Chooses how to compact earlier turns that do not fit the context.
     ChooseCompaction {
         /// The strategies to try, in order, until one suffices; `None` = the configured strategies.
-        strategies: Option<Vec<CompactionStrategy>>,
+        strategies: Option<Vec<StrategyName>>,
     },
     /// The model answered.
     Answered {

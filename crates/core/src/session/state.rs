@@ -10,15 +10,15 @@ use super::call::{
     waiting_since,
 };
 use super::event::UnfinishedWork;
-use super::event::compaction::{Compaction, Gap};
+use super::event::compaction::{Compaction, Gaps};
 use super::model::{ModelChoice, RequestFacts};
 use super::policy::SessionRules;
 use super::review::Reviewing;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, CompactionStrategy, CountedEntry, Digest, Effort, EngineId,
-    ForkOrigin, GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, Timestamp, TokenUsage,
-    ToolRef, Totals, TurnId,
+    Actor, Attachment, BlobId, CallId, CountedEntry, Digest, Effort, EngineId, ForkOrigin,
+    GatewayId, Iteration, JournalId, ModelRequestId, SandboxId, StrategyName, Timestamp,
+    TokenUsage, ToolRef, Totals, TurnId,
 };
 
 /// The phase of a turn.
@@ -180,7 +180,7 @@ pub struct ContextState {
     /// The strategies for compacting earlier turns that do not fit the context; `None` = the configured
     /// strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub strategies: Option<Vec<CompactionStrategy>>,
+    pub strategies: Option<Vec<StrategyName>>,
     /// True if results have been shortened since the context began.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_short_results: bool,
@@ -325,9 +325,9 @@ pub struct SessionState {
     /// Number of earlier entries that were dropped from the context.
     #[serde(default)]
     pub left_out: u64,
-    /// The place in `entries` where entries were removed from memory.
+    /// The places in `entries` where entries were removed from memory.
     #[serde(default)]
-    pub gap: Gap,
+    pub gaps: Gaps,
 }
 
 impl Control {

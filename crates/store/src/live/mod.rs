@@ -151,6 +151,12 @@ pub trait LiveStore: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Record>, Error>;
 
+    /// Returns true if other programs may read the snapshots, so that a living session keeps its own up to
+    /// date.
+    fn shows_snapshots(&self) -> bool {
+        false
+    }
+
     /// The newest snapshot, if there is one.
     async fn snapshot(&self, key: &SessionKey) -> Result<Option<Snapshot>, Error>;
 

@@ -3,7 +3,7 @@
 use super::super::Error;
 use super::super::db::{Db, args};
 use super::{from_json, tenant_id, to_json};
-use sepal_core::domain::{CompactionStrategy, TenantId, Timestamp};
+use sepal_core::domain::{StrategyName, TenantId, Timestamp};
 
 /// Access to the stored defaults.
 pub struct CompactionDefaults<'s> {
@@ -16,7 +16,7 @@ impl<'s> CompactionDefaults<'s> {
     }
 
     /// The defaults of every tenant, for the start of the server.
-    pub async fn all(&self) -> Result<Vec<(TenantId, Vec<CompactionStrategy>)>, Error> {
+    pub async fn all(&self) -> Result<Vec<(TenantId, Vec<StrategyName>)>, Error> {
         let sql = "SELECT tenant, strategies FROM compaction_defaults ORDER BY tenant";
         let rows: Vec<(String, String)> = self.db.fetch_all(sql, args![]).await?;
         let rows = rows.into_iter().map(|(tenant, strategies)| {
@@ -29,7 +29,7 @@ impl<'s> CompactionDefaults<'s> {
     pub async fn put(
         &self,
         tenant: &TenantId,
-        strategies: &[CompactionStrategy],
+        strategies: &[StrategyName],
         at: Timestamp,
     ) -> Result<(), Error> {
         let strategies = to_json("strategies", strategies)?;

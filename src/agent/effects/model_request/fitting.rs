@@ -11,10 +11,9 @@ use crate::agent::effects::tool_call::workspace::Workspace;
 use crate::agent::feed::{FeedItem, Notice};
 use crate::context::{AssembledRequest, RequestOptions};
 use crate::domain::{
-    Attachment, Code, CompactionStrategy, CountedEntry, Entry, READ_MORE, READ_SKILL_FILE,
-    RequestParts, USE_SKILL,
+    Attachment, Code, CountedEntry, Entry, READ_MORE, READ_SKILL_FILE, RequestParts, USE_SKILL,
 };
-use crate::history::{self, Limits, Past};
+use crate::history::{self, CompactionStrategy, Limits, Past};
 use crate::jobs::Pool;
 use crate::llm::tokens::Counter;
 use crate::llm::{self, Compacting, Compactor};
@@ -38,7 +37,7 @@ const SKILLS: &str = "(skills)";
 
 /// The ways to make a history fit that have not failed for an earlier candidate.
 pub(super) struct FittingWays {
-    strategies: Vec<CompactionStrategy>,
+    strategies: Vec<Arc<dyn CompactionStrategy>>,
     /// True if a vendor refused its own compacted block.
     is_block_refused: bool,
 }
@@ -75,7 +74,7 @@ pub(super) struct AdmittedRequest {
 }
 
 impl FittingWays {
-    pub(super) fn new(strategies: Vec<CompactionStrategy>) -> Self {
+    pub(super) fn new(strategies: Vec<Arc<dyn CompactionStrategy>>) -> Self {
         Self {
             strategies,
             is_block_refused: false,
@@ -199,7 +198,7 @@ impl FittedHistory<'_> {
         Past {
             entries: &self.entries,
             question: history.question,
-            gap: history.gap,
+            gaps: &history.gaps,
             compaction: history.compaction.as_ref(),
             compactor: resumable.map(|it| it.family.as_str()),
         }
@@ -382,7 +381,7 @@ impl FittedHistory<'_> {
         self.context.scope.announce("summary_failed", text);
         self.ways
             .strategies
-            .retain(|strategy| *strategy != CompactionStrategy::PartialSummary);
+            .retain(|strategy| !strategy.summarises());
     }
 
     /// Loads the attachments of a request, and reserves its cost.

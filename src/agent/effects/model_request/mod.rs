@@ -24,13 +24,12 @@ use crate::agent::feed::{Feed, FeedItem, Notice, Ticket};
 use crate::agent::journal::Journal;
 use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{
-    Code, CompactionStrategy, CountedEntry, Effort, EngineId, Fault, ModelRequestId, RequestParts,
-    RequestPurpose,
+    Code, CountedEntry, Effort, EngineId, Fault, ModelRequestId, RequestParts, RequestPurpose,
 };
-use crate::history::Limits;
+use crate::history::{CompactionStrategy, Limits};
 use crate::llm;
 use crate::providers::Candidate;
-use crate::session::{Command, Compaction, Cut, Failure, Gap, ModelChoice, Refusal};
+use crate::session::{Command, Compaction, Cut, Failure, Gaps, ModelChoice, Refusal};
 use crate::store::records::Payer;
 
 /// One model request of a turn, with what the session knows.
@@ -78,8 +77,8 @@ pub(in crate::agent) struct RequestScope {
 pub(in crate::agent) struct HistoryScope {
     /// `seq` of the message that the turn began with.
     pub(in crate::agent) question: Option<u64>,
-    /// The place among the entries where some are missing.
-    pub(in crate::agent) gap: Gap,
+    /// The places among the entries where some are missing.
+    pub(in crate::agent) gaps: Gaps,
     /// The compaction that the request before used.
     pub(in crate::agent) compaction: Option<Compaction>,
     /// The limits of the session.
@@ -91,7 +90,7 @@ pub(in crate::agent) struct HistoryScope {
     /// True if results have been shortened since the context began.
     pub(in crate::agent) has_short_results: bool,
     /// The strategies to use if the history does not fit.
-    pub(in crate::agent) strategies: Vec<CompactionStrategy>,
+    pub(in crate::agent) strategies: Vec<Arc<dyn CompactionStrategy>>,
 }
 
 /// A model request whose context is gathered. It can be fitted to one candidate after the other.
@@ -166,10 +165,9 @@ impl ModelRequest {
         }
         let arranged = gathered.arranged(&session);
         if !arranged.is_whole() {
-            // The session's gap and compaction refer to its whole history, not to a part of it.
-            (history.gap, history.compaction) = (Gap::default(), None);
-            let is_summary = |it: &CompactionStrategy| *it == CompactionStrategy::PartialSummary;
-            history.strategies.retain(|strategy| !is_summary(strategy));
+            // The session's gaps and compaction refer to its whole history, not to a part of it.
+            (history.gaps, history.compaction) = (Gaps::default(), None);
+            history.strategies.retain(|strategy| !strategy.summarises());
         }
         let gate = scope.agent.parts.budgets.gate(scope.payer.clone());
         GatheredContext {

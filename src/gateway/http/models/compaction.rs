@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::{Caller, Code, CompactionStrategy, Role};
+use crate::domain::{Caller, Code, Role, StrategyName};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
@@ -31,7 +31,7 @@ pub(super) struct CompactionDefaults {
 pub(super) struct SetCompactionRequest {
     /// The strategies, in order: the first one that makes enough room is used. `none` is allowed only alone.
     #[schema(required, nullable = false, value_type = Vec<word_list::Compaction>, min_items = 1)]
-    strategies: Option<Vec<CompactionStrategy>>,
+    strategies: Option<Vec<StrategyName>>,
 }
 
 /// Returns the compaction strategies for sessions of the caller's tenant, and their source.
@@ -87,7 +87,7 @@ fn need_admin(caller: &Caller) -> Result<(), ApiError> {
 }
 
 fn in_force(state: &GatewayState, caller: &Caller) -> CompactionDefaults {
-    let names = |strategies: &[CompactionStrategy]| -> Vec<&'static str> {
+    let names = |strategies: &[StrategyName]| -> Vec<&'static str> {
         strategies
             .iter()
             .map(|strategy| strategy.as_str())

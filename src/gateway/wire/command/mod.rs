@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::agent::{ForkRequest, SessionAction, SessionRequest};
-use crate::domain::{CallId, Caller, Code, CompactionStrategy, JournalId, TurnId};
+use crate::domain::{CallId, Caller, Code, JournalId, StrategyName, TurnId};
 use crate::providers::{WantedEffort, WantedModel};
 use crate::session::{Command, Refusal};
 
@@ -275,7 +275,7 @@ struct Choose {
 #[derive(Deserialize)]
 struct Compaction {
     /// Empty selects the strategies of the settings.
-    strategies: Vec<CompactionStrategy>,
+    strategies: Vec<StrategyName>,
 }
 
 #[derive(Deserialize)]

@@ -1,74 +1,60 @@
 //! Makes room among earlier turns in stages (S0.11): results are shortened, reasoning is removed, and
-//! finally entries are dropped by the first possible strategy.
+//! finally entries are dropped by one strategy after the other, until the rest fits.
 
-mod cutting;
 pub(super) mod summary;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use self::cutting::{Cutting, KeptRange};
 use self::summary::{Due, NOTE_WORDS};
+use super::groups::groups;
 use super::limits::Limits;
 use super::past::seq;
 use super::shorten::{SHORT, shorten};
+use super::strategies::{CompactionStrategy, EarlierHistory, Group, Room};
 use super::turn::Turn;
-use crate::domain::{CompactionStrategy, CountedEntry, Entry};
-use crate::session::{Compaction, CompactionReport, ContextSize, Gap, SHORTEN_RESULTS};
+use crate::domain::{CountedEntry, Entry, StrategyName};
+use crate::session::{Compaction, CompactionReport, ContextSize, Gaps, SHORTEN_RESULTS};
 
 /// The `context:compacted` strategy name of removed reasoning.
 const DROP_REASONING: &str = "drop-reasoning";
 
-/// Maximum tokens of a summary.
-const MAX_SUMMARY: u64 = 2_000;
-/// Minimum tokens for a useful summary.
-const MIN_SUMMARY: u64 = 150;
-
-/// The room for earlier turns.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
-    tokens: u64,
-    messages: usize,
-}
-
-impl Room {
-    /// The room that `wanted` leaves beside the turn, and at least half of its tokens if the turn's read
-    /// results can be shortened enough to stay within `most`.
-    pub(super) fn beside<C: Fn(&CountedEntry) -> u64>(
-        turn: &Turn<C>,
-        wanted: Limits,
-        most: Limits,
-    ) -> Self {
-        let tokens = wanted.max_tokens.unwrap_or(u64::MAX);
-        let most = most.max_tokens.unwrap_or(u64::MAX);
-        let beside = (tokens / 2).max(tokens.saturating_sub(turn.tokens));
-        let messages = wanted.max_messages.unwrap_or(usize::MAX);
-        Self {
-            tokens: beside.min(most.saturating_sub(turn.tokens_when_read_is_short())),
-            messages: messages.saturating_sub(turn.entries.len()),
-        }
-    }
-
-    /// The tokens for a summary.
-    fn for_summary(self) -> u64 {
-        (self.tokens / 4).min(MAX_SUMMARY)
-    }
-
-    pub(super) fn holds(self, shown: &ShownTurns) -> bool {
-        shown.tokens <= self.tokens && shown.messages <= self.messages
+/// The room that `wanted` leaves beside the turn, and at least half of its tokens if the turn's read
+/// results can be shortened enough to stay within `most`.
+pub(super) fn room_beside<C: Fn(&CountedEntry) -> u64>(
+    turn: &Turn<C>,
+    wanted: Limits,
+    most: Limits,
+) -> Room {
+    let tokens = wanted.max_tokens.unwrap_or(u64::MAX);
+    let most = most.max_tokens.unwrap_or(u64::MAX);
+    let beside = (tokens / 2).max(tokens.saturating_sub(turn.tokens));
+    let messages = wanted.max_messages.unwrap_or(usize::MAX);
+    Room {
+        tokens: beside.min(most.saturating_sub(turn.tokens_when_read_is_short())),
+        messages: messages.saturating_sub(turn.entries.len()),
     }
 }
 
 /// Earlier turns as a request shows them.
 pub(super) struct ShownTurns {
     pub(super) entries: Vec<Arc<CountedEntry>>,
-    /// Number of entries before the left-out ones.
-    pub(super) head: usize,
+    /// The index of the first entry after all that are left out.
+    pub(super) tail: usize,
     pub(super) tokens: u64,
     /// Number of entries without the note in between.
     messages: usize,
 }
 
 impl ShownTurns {
+    /// The room that the entries take.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            tokens: self.tokens,
+            messages: self.messages,
+        }
+    }
+
     pub(super) fn size(&self) -> ContextSize {
         ContextSize {
             messages: self.messages as u64,
@@ -80,7 +66,7 @@ impl ShownTurns {
 /// The result of a compaction.
 pub(super) struct CompactionResult {
     pub(super) compaction: Compaction,
-    pub(super) strategy: &'static str,
+    pub(super) strategy: String,
     /// Number of dropped entries.
     pub(super) left: u64,
     /// `seq` of the first user message among them.
@@ -98,7 +84,7 @@ impl CompactionResult {
         before: ContextSize,
     ) -> (CompactionReport, Option<Due>) {
         let compacted = CompactionReport {
-            strategy: self.strategy.to_owned(),
+            strategy: self.strategy,
             compaction: Compaction {
                 max_tokens: limits.max_tokens,
                 max_messages: limits.max_messages.map(|most| most as u64),
@@ -118,48 +104,52 @@ impl CompactionResult {
 /// Earlier turns, oldest first.
 pub(super) struct Earlier<'a, C> {
     entries: &'a [Arc<CountedEntry>],
-    gap: Gap,
+    gaps: &'a Gaps,
     count: &'a C,
 }
 
 impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
-    pub(super) fn new(entries: &'a [Arc<CountedEntry>], gap: Gap, count: &'a C) -> Self {
+    pub(super) fn new(entries: &'a [Arc<CountedEntry>], gaps: &'a Gaps, count: &'a C) -> Self {
         Self {
             entries,
-            gap,
+            gaps,
             count,
         }
     }
 
     /// Returns true if the compaction leaves out all entries that were removed from memory.
     pub(super) fn explains(&self, compaction: &Compaction) -> bool {
-        let end = self.gap.place(self.gap.after);
-        let covers = compaction.head <= self.gap.after as u64 && compaction.from >= end;
-        self.gap.entries == 0 || covers
+        let mut removed = self.gaps.places();
+        removed.all(|removed| {
+            let is_between = removed.start >= compaction.head && removed.end <= compaction.from;
+            let mut kept = compaction.kept.iter();
+            is_between && kept.all(|kept| kept.end <= removed.start || kept.start >= removed.end)
+        })
     }
 
-    /// The entries that stay, in the form of the compaction, with a note if the middle or a summary
-    /// replaces some.
+    /// The entries that stay, in the form of the compaction, with a note if entries behind the first are
+    /// left out or a summary replaces some.
     pub(super) fn shown(&self, by: &Compaction) -> ShownTurns {
         let mut shown = ShownTurns {
             entries: Vec::with_capacity(self.entries.len() + 1),
-            head: 0,
+            tail: 0,
             tokens: 0,
             messages: 0,
         };
+        let mut head = 0;
         for (index, entry) in self.entries.iter().enumerate() {
-            let place = self.gap.place(index);
-            if place < by.head {
-                shown.head += 1;
-            } else if place < by.from {
+            let place = self.gaps.place(index);
+            if !by.keeps(place) {
                 continue;
             }
+            head += usize::from(place < by.head);
+            shown.tail += usize::from(place < by.from);
             shown.entries.push(form(entry, place, by));
         }
         shown.messages = shown.entries.len();
         if let Some(note) = note(by) {
-            shown.entries.insert(shown.head, note);
-            shown.head += 1;
+            shown.entries.insert(head, note);
+            shown.tail += 1;
         }
         shown.tokens = shown.entries.iter().map(|entry| (self.count)(entry)).sum();
         shown
@@ -167,55 +157,65 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
 
     /// Makes room: entries are dropped only if their shortest forms do not fit, and no more results are
     /// shortened than necessary.
-    pub(super) fn compact(
+    pub(super) fn compact<S: CompactionStrategy>(
         &self,
         standing: &Compaction,
         room: Room,
-        strategies: &[CompactionStrategy],
+        strategies: &[S],
     ) -> CompactionResult {
-        let least = self.entries.iter().map(|entry| self.least(entry));
-        let cut = Cutting {
-            earlier: self,
-            least: least.collect(),
-            standing: self.kept(standing),
-            note: note(standing).map_or(0, |note| (self.count)(&note)),
-            room,
-        };
-        let as_before = cut.as_before();
-        // A summary that no longer fits is dropped, even if no entry is.
-        let summary_leaves = as_before.is_none() && standing.summary.is_some();
-        let (kept, by) = as_before.unwrap_or_else(|| cut.kept(strategies));
-        let mut compaction = Compaction {
-            head: kept.head as u64,
-            from: self.gap.place(kept.from),
-            ..standing.clone()
-        };
-        if kept == cut.standing && self.gap.entries == 0 {
-            (compaction.head, compaction.from) = (standing.head, standing.from);
+        let least: Vec<u64> = self.entries.iter().map(|entry| self.least(entry)).collect();
+        let indexes = 0..self.entries.len();
+        let before: Vec<bool> = indexes.map(|at| self.is_kept(at, standing)).collect();
+        let mut kept = before.clone();
+        let mut compaction = standing.clone();
+        let fallback: &dyn CompactionStrategy = &StrategyName::DeleteOld;
+        let mut by = fallback;
+        if !self.explains(standing) {
+            self.cut(&mut compaction, &kept);
         }
-        let is_cut = compaction.from > standing.from || compaction.head != standing.head;
-        let has_left = is_cut || summary_leaves;
-        if has_left {
+        if !room.holds(self.least_room(&kept, &least, standing)) {
             // The old summary no longer applies; another one may be due.
             compaction.summary = None;
+            let named = strategies.iter().map(|it| it as &dyn CompactionStrategy);
+            // The question has to fit, so the oldest entries leave if no strategy suffices.
+            for strategy in named.chain([fallback]) {
+                let history = EarlierHistory {
+                    groups: self.groups(&kept, &least),
+                    room,
+                    note: self.longest_note(),
+                };
+                let Some(choice) = strategy.select(&history) else {
+                    continue;
+                };
+                by = strategy;
+                let mut index = kept.iter_mut().filter(|kept| **kept);
+                for (group, is_kept) in history.groups.iter().zip(choice) {
+                    let entries = index.by_ref().take(group.entries.len());
+                    entries.for_each(|kept| *kept = is_kept);
+                }
+                self.cut(&mut compaction, &kept);
+                if room.holds(self.least_room(&kept, &least, &compaction)) {
+                    break;
+                }
+            }
         }
-        let (short, unthinking) = (compaction.short_before, compaction.unthinking_before);
-        let is_due = has_left && by == CompactionStrategy::PartialSummary;
+        let has_left = compaction != *standing;
+        let is_due = has_left && by.summarises();
         let summary = if is_due { room.for_summary() } else { 0 };
+        let (short, unthinking) = (compaction.short_before, compaction.unthinking_before);
         self.shorten(&mut compaction, room.tokens.saturating_sub(summary));
         let strategy = if has_left {
-            by.as_str()
+            by.name()
         } else if compaction.short_before > short || compaction.unthinking_before == unthinking {
             SHORTEN_RESULTS
         } else {
             DROP_REASONING
         };
-        let was_there = |index: usize| index < cut.standing.head || index >= cut.standing.from;
-        let left = self.entries.iter().enumerate().take(kept.from);
-        let left = left.filter(|(index, _)| *index >= kept.head && was_there(*index));
+        let left = before.iter().zip(&kept).zip(self.entries);
+        let left = left.filter(|((was_kept, kept), _)| **was_kept && !**kept);
         let left: Vec<_> = left.map(|(_, entry)| entry).collect();
         CompactionResult {
-            strategy,
+            strategy: strategy.to_owned(),
             left: left.len() as u64,
             from_seq: left.iter().copied().find_map(seq),
             due: is_due.then(|| Due {
@@ -227,22 +227,91 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
         }
     }
 
-    /// The entries in memory that a compaction keeps. Entries removed from memory that it does not cover
-    /// count as dropped before.
-    fn kept(&self, by: &Compaction) -> KeptRange {
-        let kept = KeptRange {
-            head: self.gap.index(by.head),
-            from: self.gap.index(by.from),
+    /// Maximum tokens of the note about left-out entries.
+    fn longest_note(&self) -> u64 {
+        let end = self.gaps.place(self.entries.len());
+        let longest = note(&Compaction {
+            head: 1,
+            kept: std::iter::once(1..1).collect(),
+            from: end + 1,
+            ..Compaction::default()
+        });
+        longest.map_or(0, |note| (self.count)(&note))
+    }
+
+    fn is_kept(&self, index: usize, by: &Compaction) -> bool {
+        by.keeps(self.gaps.place(index))
+    }
+
+    /// The room that the kept entries take in their shortest form, with the note of the compaction.
+    fn least_room(&self, kept: &[bool], least: &[u64], by: &Compaction) -> Room {
+        let kept = kept.iter().zip(least).filter(|(kept, _)| **kept);
+        let note = note(by).map_or(0, |note| (self.count)(&note));
+        kept.fold(Room::default(), |all, (_, tokens)| {
+            all.with(Room {
+                tokens: *tokens,
+                messages: 1,
+            })
+        })
+        .with(Room {
+            tokens: note,
+            messages: 0,
+        })
+    }
+
+    /// The groups of the kept entries, oldest first.
+    fn groups(&self, kept: &[bool], least: &[u64]) -> Vec<Group<'a>> {
+        let mut all = Vec::new();
+        let mut next = 0;
+        for run in self.runs(kept) {
+            let entries = self.entries.get(run.clone()).unwrap_or_default();
+            let first = all.len();
+            let mut end = run.end;
+            for entries in groups(entries) {
+                let from = end - entries.len();
+                let tokens = least.get(from..end).unwrap_or_default();
+                all.push(Group {
+                    entries,
+                    tokens: tokens.iter().sum(),
+                    is_after_gap: from == run.start && self.gaps.place(from) > next,
+                });
+                end = from;
+            }
+            all.get_mut(first..).unwrap_or_default().reverse();
+            next = self.gaps.place(run.end - 1) + 1;
+        }
+        all
+    }
+
+    /// The longest ranges of kept entries whose places follow each other.
+    fn runs(&self, kept: &[bool]) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let indexes = kept.iter().enumerate().filter(|(_, kept)| **kept);
+        for (index, _) in indexes {
+            let follows = index > 0 && self.gaps.place(index - 1) + 1 == self.gaps.place(index);
+            match runs.last_mut() {
+                Some(run) if run.end == index && follows => run.end += 1,
+                _ => runs.push(index..index + 1),
+            }
+        }
+        runs
+    }
+
+    /// Makes the compaction keep these entries.
+    fn cut(&self, made: &mut Compaction, kept: &[bool]) {
+        let end = self.gaps.place(kept.len());
+        let runs = self.runs(kept).into_iter();
+        let mut places: Vec<Range<u64>> = runs
+            .map(|run| self.gaps.place(run.start)..self.gaps.place(run.end - 1) + 1)
+            .collect();
+        made.from = match places.last() {
+            Some(last) if last.end == end => last.start,
+            _ => end,
         };
-        let hole = self.gap.after;
-        if self.gap.entries == 0 || kept.from > hole || self.explains(by) {
-            return kept;
-        }
-        let head = if by.from > by.head { kept.head } else { hole };
-        KeptRange {
-            head: head.min(hole),
-            from: hole,
-        }
+        places.retain(|kept| kept.start < made.from);
+        let has_head = places.first().is_some_and(|first| first.start == 0);
+        made.head = if has_head { places.remove(0).end } else { 0 };
+        made.kept = places;
     }
 
     /// Shortens the entries that stay, the oldest first: results, then reasoning.
@@ -250,8 +319,8 @@ impl<'a, C: Fn(&CountedEntry) -> u64> Earlier<'a, C> {
         let mut tokens = self.shown(compaction).tokens;
         for is_result in [true, false] {
             for (index, entry) in self.entries.iter().enumerate() {
-                let place = self.gap.place(index);
-                if place >= compaction.head && place < compaction.from {
+                let place = self.gaps.place(index);
+                if !compaction.keeps(place) {
                     continue;
                 }
                 if tokens <= most {
@@ -315,29 +384,22 @@ fn unthinking(entry: &CountedEntry) -> Option<Arc<CountedEntry>> {
     }
 }
 
-/// The note that replaces the left-out entries: their summary, or the number of entries missing in the
-/// middle.
+/// The note that replaces the left-out entries: their summary, or their number if entries before them stay.
 pub(super) fn note(by: &Compaction) -> Option<Arc<CountedEntry>> {
-    let entries = by
-        .from
-        .checked_sub(by.head)
-        .filter(|entries| *entries > 0)?;
-    match &by.summary {
-        Some(summary) => Some(CountedEntry::new(Entry::Note {
-            text: format!(
-                "{entries} earlier messages are left out here. A model summarised them:\n{summary}"
-            ),
-        })),
-        None => (by.head > 0).then(|| missing(entries)),
-    }
-}
-
-/// The note about entries missing in the middle.
-fn missing(missing: u64) -> Arc<CountedEntry> {
-    CountedEntry::new(Entry::Note {
-        text: format!(
-            "{missing} messages of the conversation are left out here, because it is longer than \
-             what fits."
+    let entries = by.left_out();
+    let text = match &by.summary {
+        _ if entries == 0 => return None,
+        Some(summary) => format!(
+            "{entries} earlier messages are left out here. A model summarised them:\n{summary}"
         ),
-    })
+        None if !by.kept.is_empty() => format!(
+            "{entries} messages of the conversation are left out here and between the next ones, because \
+             it is longer than what fits."
+        ),
+        None if by.head > 0 => format!(
+            "{entries} messages of the conversation are left out here, because it is longer than what fits."
+        ),
+        None => return None,
+    };
+    Some(CountedEntry::new(Entry::Note { text }))
 }

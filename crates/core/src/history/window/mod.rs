@@ -6,12 +6,13 @@ mod resumed;
 
 use std::sync::Arc;
 
-use crate::domain::{CompactionStrategy, CountedEntry};
+use crate::domain::CountedEntry;
 use crate::history::compaction::summary::Due;
-use crate::history::compaction::{Earlier, Room, note};
+use crate::history::compaction::{Earlier, note, room_beside};
 use crate::history::groups::tokens;
 use crate::history::limits::Limits;
 use crate::history::past::{Past, seq};
+use crate::history::strategies::CompactionStrategy;
 use crate::history::turn::Turn;
 use crate::session::{Compaction, CompactionReport, ContextSize, SummarisedBy};
 
@@ -30,7 +31,7 @@ pub struct Window {
     pub shortened: usize,
     /// True if any result is shortened, so that the model may want to read its rest.
     pub has_short_results: bool,
-    /// `seq` of the oldest user message after the left-out entries.
+    /// `seq` of the oldest user message after all left-out entries.
     pub from_seq: Option<u64>,
     /// The compaction that begins with this request, if it leaves out or shortens more than the one before.
     pub compacted: Option<Box<CompactionReport>>,
@@ -87,40 +88,40 @@ impl Window {
 ///   that earlier turns keep up to half of the tokens.
 /// - Entries that earlier requests left out stay left out.
 /// - If that does not suffice, results of earlier turns are shortened, the oldest first, then their
-///   reasoning is removed, then `strategies` choose the entries to drop, until a quarter of the limits is
-///   free, so that the next requests begin with the same entries.
+///   reasoning is removed, then one of the `strategies` after the other drops entries, until a quarter of
+///   the limits is free, so that the next requests begin with the same entries.
 /// - The unread results of the newest turn are shortened only if the turn alone does not fit.
 ///
 /// The window may still exceed the limits, because text of people and the model is never changed.
 pub fn window(
     past: Past<'_>,
     limits: Limits,
-    strategies: &[CompactionStrategy],
+    strategies: &[impl CompactionStrategy],
     count: impl Fn(&CountedEntry) -> u64,
 ) -> Window {
     let count = &count;
     if let Some(resumed) = resumed::window(past, limits, count) {
         return resumed;
     }
-    if strategies.contains(&CompactionStrategy::None) {
+    if strategies.iter().any(CompactionStrategy::keeps_all) {
         return whole(past, count);
     }
     let (earlier, turn) = past.parted();
     let mut turn = Turn::new(turn, count);
     let whole_turn = turn.size();
-    let earlier = Earlier::new(earlier, past.gap, count);
+    let earlier = Earlier::new(earlier, past.gaps, count);
     // A vendor that compacts reads as much as its model can, but entries left out before stay left out.
     let stays = |made: &&Compaction| past.compactor.is_some() || limits.keep(made);
     let standing = past.compaction.filter(stays).cloned();
     let standing = standing.unwrap_or_default();
     let mut shown = earlier.shown(&standing);
     let before = shown.size() + whole_turn;
-    let room = Room::beside(&turn, limits, limits);
-    let is_standing = earlier.explains(&standing) && room.holds(&shown);
+    let room = room_beside(&turn, limits, limits);
+    let is_standing = earlier.explains(&standing) && room.holds(shown.room());
     let (mut compacted, mut due) = (None, None);
     let mut in_force = standing;
     if !is_standing {
-        let room = Room::beside(&turn, limits.lower(), limits);
+        let room = room_beside(&turn, limits.lower(), limits);
         let made = earlier.compact(&in_force, room, strategies);
         let (made, wanted) = made.told(limits, before);
         shown = earlier.shown(&made.compaction);
@@ -129,8 +130,8 @@ pub fn window(
     }
     let taken = shown.tokens + due.as_ref().map_or(0, Due::reserve);
     turn.fit(limits.max_tokens.unwrap_or(u64::MAX).saturating_sub(taken));
-    let left_out = in_force.from.saturating_sub(in_force.head);
-    let behind = shown.entries.iter().skip(shown.head).chain(&turn.entries);
+    let left_out = in_force.left_out();
+    let behind = shown.entries.iter().skip(shown.tail).chain(&turn.entries);
     let from_seq = behind.filter(|_| left_out > 0).find_map(seq);
     let after = shown.size() + turn.size();
     if let Some(compacted) = &mut compacted {
@@ -156,7 +157,7 @@ fn whole(past: Past<'_>, count: &impl Fn(&CountedEntry) -> u64) -> Window {
     let tokens = tokens(past.entries, count);
     Window {
         entries: past.entries.to_vec(),
-        left_out: past.gap.entries,
+        left_out: past.gaps.entries(),
         tokens,
         whole_tokens: tokens,
         shortened: 0,

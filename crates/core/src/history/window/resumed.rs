@@ -29,7 +29,7 @@ pub(super) fn window(
     if fitting > most {
         return None;
     }
-    let left_out = past.gap.entries + block.min(turn) as u64;
+    let left_out = past.gaps.entries() + block.min(turn) as u64;
     let (shortened, shown) = (newest.shortened, newest.entries);
     let entries = read_past.iter().chain(earlier).cloned().chain(shown);
     let entries: Vec<_> = entries.collect();
@@ -55,7 +55,7 @@ fn newest_block(past: Past<'_>) -> Option<usize> {
     let least = past
         .compaction
         .map_or(0, |made| made.from.max(made.unthinking_before));
-    (past.gap.place(block) >= least).then_some(block)
+    (past.gaps.place(block) >= least).then_some(block)
 }
 
 #[cfg(test)]
@@ -64,10 +64,10 @@ mod tests {
 
     use serde_json::json;
 
-    use crate::domain::{CompactionStrategy, CountedEntry, Entry, Native};
+    use crate::domain::{CountedEntry, Entry, Native, StrategyName};
     use crate::history::window::window;
     use crate::history::{Limits, Past, Window};
-    use crate::session::{Compaction, Gap};
+    use crate::session::{Compaction, Gaps};
 
     /// Entries of ten tokens each: `u` = a question, `a` = an answer, `b` = an answer with a vendor's
     /// block.
@@ -102,7 +102,7 @@ mod tests {
         let past = Past {
             entries: &entries,
             question,
-            gap: Gap::default(),
+            gaps: Gaps::NONE,
             compaction,
             compactor,
         };
@@ -110,7 +110,7 @@ mod tests {
             max_tokens: Some(most),
             max_messages: None,
         };
-        window(past, limits, &[CompactionStrategy::DeleteOld], |_| 10)
+        window(past, limits, &[StrategyName::DeleteOld], |_| 10)
     }
 
     /// Checks the shown entries by number, their tokens, and whether the window continues from a block.

@@ -10,8 +10,8 @@ use super::rules::apply_policy;
 use super::title::{ask_for_title, title_by_words};
 use super::{Draft, nothing_to_do};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Effort, Memo, ModelRequestId,
-    Timestamp, TurnId,
+    Actor, Attachment, BlobId, CallId, Code, Effort, Memo, ModelRequestId, StrategyName, Timestamp,
+    TurnId,
 };
 use crate::session::call::{
     ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall,
@@ -528,9 +528,9 @@ impl Draft<'_> {
     /// Allowed during a turn: applies from the next model request on.
     pub(super) fn choose_compaction(
         &mut self,
-        strategies: Option<&[CompactionStrategy]>,
+        strategies: Option<&[StrategyName]>,
     ) -> Result<(), Refusal> {
-        if let Some(wrong) = strategies.and_then(CompactionStrategy::problem_of) {
+        if let Some(wrong) = strategies.and_then(StrategyName::problem_of) {
             return Err(Refusal::of_field(
                 Code::InvalidArguments,
                 "strategies",

@@ -2,6 +2,7 @@
 //! successive requests send the same entries until the next compaction and the vendor's prompt cache keeps
 //! matching.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,9 @@ pub struct Compaction {
     /// Number of first entries that stay.
     #[serde(default)]
     pub head: u64,
+    /// The places between `head` and `from` whose entries stay, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Range<u64>>,
     /// The place from which all entries stay.
     #[serde(default)]
     pub from: u64,
@@ -97,6 +101,21 @@ pub struct Compaction {
     /// Entry limit of the history that this was computed for; `None` = no limit.
     #[serde(default)]
     pub max_messages: Option<u64>,
+}
+
+impl Compaction {
+    /// Returns true if the entry at `place` stays.
+    pub fn keeps(&self, place: u64) -> bool {
+        place < self.head
+            || place >= self.from
+            || self.kept.iter().any(|kept| kept.contains(&place))
+    }
+
+    /// Number of entries that are left out.
+    pub fn left_out(&self) -> u64 {
+        let kept: u64 = self.kept.iter().map(|kept| kept.end - kept.start).sum();
+        self.from.saturating_sub(self.head).saturating_sub(kept)
+    }
 }
 
 /// A compaction with its figures for people.
@@ -156,31 +175,73 @@ pub struct CompactedByVendor {
     pub cost: Option<MicroUsd>,
 }
 
-/// The place of entries that were removed from memory because no request can include them; the journal has
-/// them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A place where entries were removed from memory because no request can include them; the journal has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// Number of entries before the gap.
+    /// Number of entries in memory before the gap.
     pub after: usize,
     /// Number of removed entries.
     pub entries: u64,
 }
 
-impl Gap {
-    /// The place of the entry at `index` in memory.
-    pub fn place(self, index: usize) -> u64 {
-        let missing = if index < self.after { 0 } else { self.entries };
-        (index as u64).saturating_add(missing)
+/// The gaps among the entries in memory, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Gaps(Vec<Gap>);
+
+impl Gaps {
+    /// No gaps.
+    pub const NONE: &'static Self = &Self(Vec::new());
+
+    /// The gaps of the entries in memory, from the place of each, and the place after all of them.
+    pub fn between(places: impl IntoIterator<Item = u64>, end: u64) -> Self {
+        let (mut gaps, mut next, mut after) = (Vec::new(), 0, 0);
+        let mut skip = |after: usize, from: u64, to: u64| {
+            let entries = to.saturating_sub(from);
+            if entries > 0 {
+                gaps.push(Gap { after, entries });
+            }
+        };
+        for place in places {
+            skip(after, next, place);
+            next = place + 1;
+            after += 1;
+        }
+        skip(after, next, end);
+        Self(gaps)
     }
 
-    /// The index of the entry at `place`, or of the first entry after the gap if that entry was removed.
-    pub fn index(self, place: u64) -> usize {
-        let after = self.after as u64;
-        let index = if place <= after {
-            place
-        } else {
-            place.saturating_sub(self.entries).max(after)
-        };
-        usize::try_from(index).unwrap_or(usize::MAX)
+    /// The place of the entry at `index` in memory.
+    pub fn place(&self, index: usize) -> u64 {
+        let before = self.0.iter().take_while(|gap| gap.after <= index);
+        index as u64 + before.map(|gap| gap.entries).sum::<u64>()
+    }
+
+    /// Number of removed entries.
+    pub fn entries(&self) -> u64 {
+        self.0.iter().map(|gap| gap.entries).sum()
+    }
+
+    /// The places of the removed entries.
+    pub fn places(&self) -> impl Iterator<Item = Range<u64>> {
+        self.0.iter().map(|gap| {
+            let end = self.place(gap.after);
+            end - gap.entries..end
+        })
+    }
+
+    /// Removes the oldest `count` entries, with the gaps before the rest; returns the entries of these gaps.
+    pub(in crate::session) fn remove_oldest(&mut self, count: usize) -> u64 {
+        let mut removed = 0;
+        self.0.retain_mut(|gap| {
+            let is_before = gap.after <= count;
+            if is_before {
+                removed += gap.entries;
+            } else {
+                gap.after -= count;
+            }
+            !is_before
+        });
+        removed
     }
 }

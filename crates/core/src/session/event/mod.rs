@@ -21,9 +21,9 @@ use super::reasoning::Reasoning;
 use super::review::Review;
 use super::title::{TitleSource, Titling};
 use crate::domain::{
-    Actor, Attachment, BlobId, CallId, Code, CompactionStrategy, Digest, Effort, ElicitationId,
-    EngineId, ForkOrigin, GatewayId, GestureMeans, HostRefusal, Iteration, JournalId, MicroUsd,
-    Native, Role, SandboxId, TokenUsage, TurnId, WorkspaceCopy,
+    Actor, Attachment, BlobId, CallId, Code, Digest, Effort, ElicitationId, EngineId, ForkOrigin,
+    GatewayId, GestureMeans, HostRefusal, Iteration, JournalId, MicroUsd, Native, Role, SandboxId,
+    StrategyName, TokenUsage, TurnId, WorkspaceCopy,
 };
 
 /// The `finish` of an answer whose calls were not run because the iteration limit was reached (S3.29).
@@ -339,7 +339,7 @@ pub enum Event {
     /// on.
     CompactionChosen {
         /// The strategies to try, in order, until one suffices; `None` = the configured strategies.
-        strategies: Option<Vec<CompactionStrategy>>,
+        strategies: Option<Vec<StrategyName>>,
     },
     /// A rule applies from now on, to this session only.
     RuleGiven { rule: Box<Rule>, by: Actor },
@@ -422,26 +422,22 @@ impl Event {
             Self::Reviewed { .. } => HIDDEN.of_one_session().changes_queue(),
             Self::DryRunMoved { .. } => HIDDEN.of_one_session().changes_queue(),
             Self::UserMessage { .. } => SHOWN,
-            Self::Thinking { .. } => SHOWN.changes_queue().named("llmservice:thinking"),
+            Self::Thinking { .. } => SHOWN.changes_queue(),
             Self::Said { .. } => SHOWN.changes_usage().ends_answer(),
-            Self::Answered { .. } => {
-                let facts = SHOWN.changes_usage().ends_answer();
-                facts.named("llmservice:response")
-            }
+            Self::Answered { .. } => SHOWN.changes_usage().ends_answer(),
             Self::ViewCalled { .. } => SHOWN.changes_queue(),
             Self::ApprovalAsked { .. } => SHOWN.changes_queue(),
             Self::Decided { .. } => SHOWN.changes_queue(),
-            // An invalid call never starts: it has a result and no call (S3.43).
-            Self::Started { .. } => SHOWN.changes_queue().named("llmservice:toolCall"),
-            Self::Ended { .. } => SHOWN.changes_queue().named("llmservice:toolResult"),
+            Self::Started { .. } => SHOWN.changes_queue(),
+            Self::Ended { .. } => SHOWN.changes_queue(),
             Self::Settled { .. } => SHOWN,
-            Self::TurnFailed { .. } => SHOWN.ends_answer().named("llmservice:error"),
+            Self::TurnFailed { .. } => SHOWN.ends_answer(),
             Self::Cancelled { .. } => SHOWN.changes_queue().ends_answer(),
             Self::Withdrawn { .. } => SHOWN,
             Self::TitleSet { .. } => SHOWN,
             Self::ModelChosen { .. } => SHOWN.changes_usage(),
             Self::WindowChosen { .. } => SHOWN.changes_usage(),
-            Self::ContextReset => SHOWN.changes_usage().named("llmservice:conversationReset"),
+            Self::ContextReset => SHOWN.changes_usage(),
             Self::ContextCut { .. } => SHOWN.changes_usage(),
             Self::Forked { .. } => SHOWN,
             Self::WorkspaceCopied { .. } => SHOWN,
@@ -478,8 +474,6 @@ pub struct EventFacts {
     pub changes_usage: bool,
     /// No further piece of the streamed answer follows.
     pub ends_answer: bool,
-    /// The event's name in a language model service (S3.7).
-    pub service_name: Option<&'static str>,
 }
 
 const HIDDEN: EventFacts = EventFacts {
@@ -488,7 +482,6 @@ const HIDDEN: EventFacts = EventFacts {
     changes_queue: false,
     changes_usage: false,
     ends_answer: false,
-    service_name: None,
 };
 
 const SHOWN: EventFacts = EventFacts {
@@ -521,13 +514,6 @@ impl EventFacts {
     const fn ends_answer(self) -> Self {
         Self {
             ends_answer: true,
-            ..self
-        }
-    }
-
-    const fn named(self, service_name: &'static str) -> Self {
-        Self {
-            service_name: Some(service_name),
             ..self
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::domain::{CallId, CountedEntry, Entry, Native, Stamp, Timestamp, WorkspaceCopy};
 use crate::session::call::Outcome;
 use crate::session::event::Event;
-use crate::session::event::compaction::{Gap, drops_nothing};
+use crate::session::event::compaction::{Gaps, drops_nothing};
 use crate::session::state::{Control, SessionState};
 
 /// The note to the model of a fork without a copied workspace.
@@ -17,23 +17,17 @@ const COPIED_WORKSPACE: &str = "This conversation goes on in another session. It
                                 wrote or read.";
 
 impl SessionState {
-    /// Replaces the entries in memory; `gap` marks the place of removed ones.
-    pub fn retain(&mut self, kept: Vec<Arc<CountedEntry>>, gap: Gap) {
+    /// Replaces the entries in memory; `gaps` are the places of removed ones.
+    pub fn retain(&mut self, kept: Vec<Arc<CountedEntry>>, gaps: Gaps) {
         self.entries = kept;
-        self.gap = gap;
+        self.gaps = gaps;
     }
 
     /// Drops all but the newest entries from the context. The caller keeps calls and results together.
     fn keep_newest(&mut self, kept: usize) {
         let surplus = self.entries.len().saturating_sub(kept);
         self.entries.drain(..surplus);
-        self.left_out += surplus as u64;
-        if surplus >= self.gap.after {
-            self.left_out += self.gap.entries;
-            self.gap = Gap::default();
-        } else {
-            self.gap.after -= surplus;
-        }
+        self.left_out += surplus as u64 + self.gaps.remove_oldest(surplus);
     }
 
     /// Runs before the control state changes, because it reads the waiting messages and the queue.
@@ -86,7 +80,7 @@ impl SessionState {
             Event::ContextReset => {
                 self.entries.clear();
                 self.left_out = 0;
-                self.gap = Gap::default();
+                self.gaps = Gaps::default();
             }
             // The runner's `kept` may differ from the number of entries in memory here, and cutting would
             // shift places.

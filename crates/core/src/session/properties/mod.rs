@@ -26,7 +26,7 @@ use super::{
     Turn,
 };
 use crate::domain::{
-    BlobId, CallId, Code, CompactionStrategy, Digest, Effort, MicroUsd, ModelRequestId, TokenUsage,
+    BlobId, CallId, Code, Digest, Effort, MicroUsd, ModelRequestId, StrategyName, TokenUsage,
 };
 
 /// One random step: the kind of action, and two numbers that select its variant.
@@ -261,7 +261,7 @@ fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
             model: ModelChoice::new("other", format!("m{}", b % 3)),
         },
         7 if b < 128 => Command::ChooseCompaction {
-            strategies: (b % 2 == 0).then(|| vec![CompactionStrategy::DeleteOld]),
+            strategies: (b % 2 == 0).then(|| vec![StrategyName::DeleteOld]),
         },
         7 => Command::ChooseWindow { whole: b % 2 == 0 },
         1 => Command::Withdraw {

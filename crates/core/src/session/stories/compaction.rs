@@ -1,21 +1,21 @@
 //! Tests cuts and compactions of a session's context.
 
-use crate::domain::{CompactionStrategy, Effort, TokenUsage};
+use crate::domain::{Effort, StrategyName, TokenUsage};
 use crate::session::properties::world::{World, answer, say};
 use crate::session::{
     Answer, Command, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Event,
-    Gap, ModelChoice, Replay,
+    Gaps, ModelChoice, Replay,
 };
 
 #[test]
 fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none() {
-    let choose = |strategies: Option<&[CompactionStrategy]>| Command::ChooseCompaction {
+    let choose = |strategies: Option<&[StrategyName]>| Command::ChooseCompaction {
         strategies: strategies.map(<[_]>::to_vec),
     };
     let mut world = World::new();
     world.submit(&choose(None)).unwrap();
     assert!(world.journal.is_empty(), "it was so already");
-    let middle = [CompactionStrategy::DeleteMiddle];
+    let middle = [StrategyName::DeleteMiddle];
     world.submit(&choose(Some(&middle))).unwrap();
     world.submit(&choose(Some(&middle))).unwrap();
     assert_eq!(world.journal.len(), 1);
@@ -23,7 +23,7 @@ fn what_leaves_the_context_is_chosen_once_and_the_choice_is_taken_back_by_none()
         world.state.control.context.strategies.as_deref(),
         Some(&middle[..])
     );
-    let mixed = [CompactionStrategy::None, CompactionStrategy::DeleteOld];
+    let mixed = [StrategyName::None, StrategyName::DeleteOld];
     for wrong in [&mixed[..], &[]] {
         let refusal = world.submit(&choose(Some(wrong))).unwrap_err();
         assert_eq!(refusal.field, Some("strategies"));
@@ -88,14 +88,8 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
     world.answer("first", vec![]);
     world.submit(&say("two")).unwrap();
     // Entries that were removed from memory still count for places.
-    let (held, gap) = (
-        world.state.entries.split_off(2),
-        Gap {
-            after: 0,
-            entries: 2,
-        },
-    );
-    world.state.retain(held, gap);
+    let (held, gaps) = (world.state.entries.split_off(2), Gaps::between([2], 3));
+    world.state.retain(held, gaps.clone());
     for kind in [CutKind::LowerLimit, CutKind::Shortening] {
         let request = world.state.control.turn.as_ref().unwrap().request();
         let (cut, spent) = (world.cut(kind), Vec::new());
@@ -106,7 +100,7 @@ fn a_lower_limit_leaves_every_entry_in_its_place_and_holds_until_another_model_a
                 spent,
             })
             .unwrap();
-        assert_eq!((world.state.entries.len(), world.state.gap), (1, gap));
+        assert_eq!((world.state.entries.len(), &world.state.gaps), (1, &gaps));
         let turn = world.state.control.turn.as_ref().unwrap();
         assert!(turn.is_limit_lowered, "said once in a turn");
     }

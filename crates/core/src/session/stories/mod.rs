@@ -47,6 +47,20 @@ fn a_plain_turn_makes_two_commits() {
     );
 }
 
+/// Asserts S3.23.
+#[test]
+fn an_answer_without_calls_ends_the_turn_even_if_it_has_no_text() {
+    for said in ["It is noon.", ""] {
+        let mut world = World::new();
+        world.submit(&say("hello")).unwrap();
+        world.answer(said, vec![]);
+        assert!(world.state.control.turn.is_none());
+        let answered =
+            |event: &&Event| matches!(event, Event::Answered { text, .. } if text == said);
+        assert_eq!(world.events().filter(answered).count(), 1);
+    }
+}
+
 #[test]
 fn a_turn_of_five_calls_asked_one_by_one_makes_thirteen_commits() {
     let mut world = World::new();

@@ -333,6 +333,10 @@ impl LiveStore for RedisLive {
     async fn ping(&self) -> Result<(), Error> {
         self.write.query(&redis::cmd("PING")).await
     }
+
+    fn shows_snapshots(&self) -> bool {
+        true
+    }
 }
 
 /// The encodings of a snapshot's body.

@@ -6,14 +6,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::domain::{
-    CallId, CompactionStrategy, CountedEntry, Entry, ModelCall, Native, TokenUsage,
-};
+use crate::domain::{CallId, CountedEntry, Entry, ModelCall, Native, StrategyName, TokenUsage};
 use crate::history::shorten::{SHORT, SHORTEST};
-use crate::history::{Limits, Past, Window, window};
-use crate::session::{Gap, SummarisedBy};
+use crate::history::{CompactionStrategy, EarlierHistory, Group, Limits, Past, Window, window};
+use crate::session::{Gaps, SummarisedBy};
 
-use CompactionStrategy::{DeleteMiddle, DeleteOld, None as Keep, PartialSummary};
+use StrategyName::{DeleteMiddle, DeleteOld, None as Keep, PartialSummary};
 
 fn call_id(index: usize) -> CallId {
     CallId::new(0, index)
@@ -81,7 +79,7 @@ fn past(entries: &[Arc<CountedEntry>]) -> Past<'_> {
     Past {
         entries,
         question: None,
-        gap: Gap::default(),
+        gaps: Gaps::NONE,
         compaction: None,
         compactor: None,
     }
@@ -116,6 +114,7 @@ fn a_window_leaves_a_tenth_and_what_is_taken_free() {
     check(Some(30_000), 10_000, 8_500);
     check(Some(3_000), 10_000, 3_000);
     check(None, 100, 0);
+    check(None, 16_385, 14_246);
 }
 
 #[test]
@@ -363,5 +362,80 @@ fn a_compaction_holds_until_the_limits_are_much_wider() {
             count(entry)
         });
         assert_eq!(shown.entries.len(), expected, "{most}");
+    }
+}
+
+/// The `seq`s of the messages of people in a window.
+fn messages(shown: &Window) -> Vec<u64> {
+    shown
+        .entries
+        .iter()
+        .filter_map(crate::history::past::seq)
+        .collect()
+}
+
+/// Asserts S0.14.
+#[test]
+fn turns_spread_evenly_over_the_middle_stay_until_the_next_compaction() {
+    let all = entries(&format!("{}u", "ua".repeat(20)));
+    let limits = limits(Some(260), None);
+    let show = |past: Past<'_>| window(past, limits, &[DeleteMiddle], |_| 10);
+    let shown = show(past(&all));
+    assert_eq!(messages(&shown), [0, 8, 20, 30, 32, 34, 36, 38, 40]);
+    let note = shown.entries.iter().find_map(|entry| match &***entry {
+        Entry::Note { text } => Some(text.clone()),
+        Entry::User { .. } | Entry::Assistant { .. } | Entry::ToolResult { .. } => None,
+    });
+    let text = note.unwrap();
+    assert!(
+        text.starts_with("23 messages") && text.contains("between the next ones"),
+        "{text}"
+    );
+    assert_eq!((shown.left_out, shown.from_seq), (23, Some(30)));
+
+    let made = shown.compacted.unwrap().compaction;
+    let more = entries(&format!("{}u", "ua".repeat(22)));
+    let compaction = Some(&made);
+    let later = show(Past {
+        compaction,
+        ..past(&more)
+    });
+    assert_eq!(messages(&later)[..3], [0, 8, 20]);
+    assert_eq!(later.compacted, None);
+    let more = entries(&format!("{}u", "ua".repeat(40)));
+    let later = show(Past {
+        compaction,
+        ..past(&more)
+    });
+    assert_eq!(later.compacted.unwrap().left, 40);
+}
+
+/// A strategy that drops the answers.
+struct DropAnswers;
+
+impl CompactionStrategy for DropAnswers {
+    fn name(&self) -> &'static str {
+        "drop-answers"
+    }
+
+    fn select(&self, history: &EarlierHistory<'_>) -> Option<Vec<bool>> {
+        Some(history.groups.iter().map(Group::is_message).collect())
+    }
+}
+
+/// Asserts S0.11, S3.12.
+#[test]
+fn strategies_of_ones_own_are_applied_one_after_the_other_until_the_rest_fits() {
+    let strategies: [Arc<dyn CompactionStrategy>; 2] = [Arc::new(DropAnswers), Arc::new(DeleteOld)];
+    for (most, expected, by) in [
+        (100, "u…uuuuu", "drop-answers"),
+        (70, "…uuuu", "delete-old"),
+        (20, "u", "delete-old"),
+    ] {
+        let all = entries("uauauauauau");
+        let limits = limits(Some(most), None);
+        let shown = window(past(&all), limits, &strategies, |entry| count(entry));
+        assert_eq!(shape(&shown), expected, "{most}");
+        assert_eq!(shown.compacted.unwrap().strategy, by);
     }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::{count, entries, entries_from, limits, past};
-use crate::domain::CompactionStrategy::{self, DeleteMiddle, DeleteOld, PartialSummary};
+use crate::domain::StrategyName::{self, DeleteMiddle, DeleteOld, PartialSummary};
 use crate::domain::{CountedEntry, Entry, TokenUsage};
 use crate::history::shorten::SHORTEST;
 use crate::history::{Past, Window, retain, window};
-use crate::session::{Compaction, Gap, SummarisedBy};
+use crate::session::{Compaction, Gaps, SummarisedBy};
 
 fn any_shape() -> impl Strategy<Value = String> {
     let turn = "n?u(c(r[0-9]?){1,3}|u){0,6}a?";
     prop::collection::vec(turn, 0..6).prop_map(|turns| turns.concat())
 }
 
-fn any_strategies() -> impl Strategy<Value = Vec<CompactionStrategy>> {
+fn any_strategies() -> impl Strategy<Value = Vec<StrategyName>> {
     let some = prop::sample::subsequence(vec![DeleteMiddle, DeleteOld, PartialSummary], 1..4);
     some.prop_shuffle()
 }
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let limits = limits(Some(tokens), messages);
         let (mut whole, mut kept) = (Vec::new(), Vec::new());
-        let (mut gap, mut made) = (Gap::default(), None::<Compaction>);
+        let (mut gaps, mut made) = (Gaps::default(), None::<Compaction>);
         let mut before: Vec<Arc<CountedEntry>> = Vec::new();
         for (index, turn) in turns.iter().enumerate() {
             let added = entries_from(turn, whole.len());
@@ -143,7 +143,7 @@ proptest! {
             kept.extend(added);
             let compaction = made.as_ref();
             let of_whole = Past { compaction, ..past(&whole) };
-            let of_kept = Past { gap, compaction, ..past(&kept) };
+            let of_kept = Past { gaps: &gaps, compaction, ..past(&kept) };
             let shown = summarised(window(of_whole, limits, &strategies, |entry| count(entry)));
             let from_kept = summarised(window(of_kept, limits, &strategies, |entry| count(entry)));
             let limit = tokens.max(shown.entries.iter().rev().take(added_turn(turn)).map(|entry| count(entry)).sum());
@@ -158,10 +158,10 @@ proptest! {
                 made = Some(compacted.compaction);
             }
             before = if shown.shortened == 0 { shown.entries } else { Vec::new() };
-            let past = Past { compaction: made.as_ref(), gap, ..past(&kept) };
+            let past = Past { compaction: made.as_ref(), gaps: &gaps, ..past(&kept) };
             let retained = retain(past, limits, |entry| count(entry));
             if let Some(retained) = retained.filter(|_| forgets >> index & 1 == 1) {
-                (kept, gap) = (retained.entries, retained.gap);
+                (kept, gaps) = (retained.entries, retained.gaps);
             }
         }
     }

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 /// The strategy for dropping entries if the context does not fit even with shortened results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CompactionStrategy {
+pub enum StrategyName {
     /// Drops nothing: a request that does not fit fails.
     None,
     /// Drops the oldest turns.
     DeleteOld,
-    /// Drops the turns between the first and the newest; a note says how many.
+    /// Drops turns between the first and the newest, spread evenly; a note says how many messages.
     DeleteMiddle,
     /// Replaces the oldest turns with a summary that a model writes.
     PartialSummary,
@@ -23,7 +23,7 @@ pub enum CompactionStrategy {
 #[error("a compaction strategy is `none`, `delete-old`, `delete-middle` or `partial-summary`")]
 pub struct UnknownStrategy;
 
-impl CompactionStrategy {
+impl StrategyName {
     const ALL: [Self; 4] = [
         Self::None,
         Self::DeleteOld,
@@ -31,7 +31,7 @@ impl CompactionStrategy {
         Self::PartialSummary,
     ];
 
-    /// The error of an invalid list of strategies, of which the first that suffices applies; `None` =
+    /// The error of an invalid list of strategies, which are applied one after the other; `None` =
     /// valid.
     pub fn problem_of(list: &[Self]) -> Option<&'static str> {
         let is_alone = list.len() == 1 || !list.contains(&Self::None);
@@ -51,7 +51,7 @@ impl CompactionStrategy {
     }
 }
 
-impl FromStr for CompactionStrategy {
+impl FromStr for StrategyName {
     type Err = UnknownStrategy;
 
     fn from_str(text: &str) -> Result<Self, UnknownStrategy> {
