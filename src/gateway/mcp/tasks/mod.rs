@@ -213,7 +213,6 @@ impl Tasks {
             };
             tokio::select! {
                 biased;
-                // Client connections end with the gateway, which must not stop the turn.
                 () = stop.cancelled() => {}
                 ended = question.follow(&key, joined, &door) => door.end(ended),
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResponse, InputRequiredResult, InputResponses};
+use tokio_util::sync::CancellationToken;
 
 use super::{TaskClient, Tasks, WatchedTask, asked, inputs, refused, take};
 use crate::domain::SessionKey;
@@ -21,6 +22,28 @@ pub(in crate::gateway::mcp) struct Round {
     /// The responses to the requests of the previous round.
     pub(in crate::gateway::mcp) answers: InputResponses,
     pub(in crate::gateway::mcp) notices: Notices,
+}
+
+/// Stops the turn if it is dropped, because the client left during the round. Connections also end with the
+/// gateway: then the turn goes on at another gateway or later.
+struct ClientPresence<'a> {
+    turn: Option<&'a CancellationToken>,
+    gateway: &'a CancellationToken,
+}
+
+impl ClientPresence<'_> {
+    /// Ends the round in order.
+    fn end(mut self) {
+        self.turn = None;
+    }
+}
+
+impl Drop for ClientPresence<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = self.turn.filter(|_| !self.gateway.is_cancelled()) {
+            turn.cancel();
+        }
+    }
 }
 
 impl Tasks {
@@ -47,10 +70,12 @@ impl Tasks {
                 (key, watched)
             }
         };
-        // Stops the turn if the client disconnects during the round.
-        let stops = watched.stop().clone().drop_guard();
+        let present = ClientPresence {
+            turn: Some(watched.stop()),
+            gateway: &asking.life.stop,
+        };
         let answer = next(asking, &client, (&key, &watched)).await;
-        stops.disarm();
+        present.end();
         watched.notify(None);
         answer
     }
