@@ -97,7 +97,7 @@ llvm_cov() {
 
 # What the unit tests of the pure core reach of it (S0.63). All tests: `./run coverage`.
 session_coverage() {
-    covered cargo test --locked --workspace --lib -- session::
+    covered cargo test --locked -p sepal-core --lib -- session::
     llvm_cov report "$PWD/crates/core/src/session/" | awk '
         /^Filename/ { printf "\n%-24s %6s %6s %9s\n", "crates/core/src/session", "lines", "missed", "reached" }
         $8 ~ /^[0-9]+$/ { printf "%-24s %6d %6d %9s\n", $1, $8, $9, $10 }'

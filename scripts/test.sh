@@ -71,6 +71,7 @@ test_everything() {
     step 'Build the tests of Rust, with lints' build_linted_tests
     step 'Build the sandbox server' build_sandbox_server quick debug
     finish_beside
+    step 'Coverage of the session' session_coverage
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
     # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
     # Three more than there are processors, because many wait for a sandbox or a server meanwhile.
@@ -127,7 +128,7 @@ tell_skipped() {
 run_tests() {
     case ${1:-} in
     '')
-        require rust rust_tools node sandbox tracing databases engine browser
+        require rust rust_tools node sandbox tracing databases engine browser coverage
         # What other people publish is tried by `./run test all`.
         test_everything --skip packages::real::
         ;;
@@ -148,9 +149,8 @@ run_tests() {
             skipped+=('the official MCP SDKs at each revision: they come from there')
             test_everything --skip packages::real::
         fi
-        # No merge waits for the pages of our own code, and coverage compiles everything once more.
+        # No merge waits for the pages of our own code.
         step 'Documentation of Rust' document_rust
-        step 'Coverage of the session' session_coverage
         step 'The REST door against its description' contract_test
         step 'Search and list at their sizes' linted tests/servers/servers postgres \
             cargo test --locked --workspace --test scale -- --test-threads=1 --nocapture

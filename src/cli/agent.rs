@@ -10,6 +10,7 @@ use crate::gateway::mcp::{Door, DoorReply, Ending, News, Verdict, shown};
 use crate::jobs::Pool;
 use crate::session::{Call, Refusal};
 use crate::telemetry::redact_args;
+use anyhow::bail;
 use async_trait::async_trait;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -71,6 +72,12 @@ pub(super) async fn run(args: AgentArgs, loaded: &LoadedSettings) -> anyhow::Res
     }
     for notice in &loaded.notices {
         tracing::warn!("{notice}");
+    }
+    if args.call.is_none() && !loaded.settings.runtime.transports.stdio.enabled {
+        bail!(
+            "`runtime.transports.stdio.enabled` is off in these settings: set it to true, or use \
+             `--daemon` to serve over HTTP, or `--call` to ask one question"
+        );
     }
     let app = Box::pin(AgentApp::build(&loaded.settings)).await?;
     let stop = CancellationToken::new();

@@ -90,7 +90,11 @@ pub fn env_example() -> String {
     .to_owned();
     for definition in SETTINGS {
         let _ = write!(text, "\n# {}\n", definition.doc.replace('`', ""));
-        let names = definition.env.first().into_iter();
+        let (first, others) = definition.env.split_at(definition.env.len().min(1));
+        if !others.is_empty() {
+            let _ = writeln!(text, "# Also: {}", others.join(", "));
+        }
+        let names = first.iter();
         match definition.fallback {
             Fallback::Is(value) => {
                 let quote = if value.contains(' ') { "'" } else { "" };

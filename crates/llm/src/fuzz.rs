@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
+use serde_json::{Value, json};
 
 use super::stream::cutting::{KEY, owner};
 use super::transport::Refused;
-use super::{Error, anthropic, gemini, openai};
+use super::{Error, ModelListing, anthropic, gemini, openai};
 
 #[test]
 fn provider_answers() {
@@ -30,10 +31,28 @@ fn provider_answers() {
                 check(&error);
             }
         }
-        openai::fuzz::models(body);
-        anthropic::fuzz::models(body);
-        gemini::fuzz::models(body);
+        for models in [
+            openai::fuzz::models,
+            anthropic::fuzz::models,
+            gemini::fuzz::models,
+        ] {
+            let _ = models(body);
+            if let Ok(odd) = serde_json::from_slice(body) {
+                check_neighbours(models, &odd);
+            }
+        }
     });
+}
+
+/// One odd entry of a list of models changes only itself, and is named if it cannot be read.
+fn check_neighbours(models: fn(&[u8]) -> Option<ModelListing>, odd: &Value) {
+    let fine = |name: &str| json!({"id": name, "name": name});
+    let list = json!({"data": [fine("a"), odd, fine("b")]});
+    let read = models(list.to_string().as_bytes()).unwrap();
+    let ids: Vec<&str> = read.models.iter().map(|model| model.id.as_str()).collect();
+    assert_eq!(ids.first(), Some(&"a"), "{odd}");
+    assert_eq!(ids.last(), Some(&"b"), "{odd}");
+    assert!(ids.len() - 2 + read.left_out.len() <= 1, "{odd}: {read:?}");
 }
 
 /// Checks that the provider's error message is truncated and does not contain the key.

@@ -1,5 +1,7 @@
 //! Fuzzes the readers of other programs' exports and of their archives.
 
+use serde_json::{Value, json};
+
 use super::{FileEntry, read};
 use crate::jobs::Watch;
 use crate::session::Speaker;
@@ -9,6 +11,9 @@ use crate::session::Speaker;
 #[test]
 fn imports() {
     sepal_fuzz::check("imports", |input| {
+        if let Ok(odd) = serde_json::from_slice(input) {
+            check_neighbours(&odd);
+        }
         let Ok(found) = read(input, &Watch::default()) else {
             return;
         };
@@ -26,4 +31,27 @@ fn imports() {
             }
         }
     });
+}
+
+/// One odd conversation of a file changes only itself, and is listed.
+fn check_neighbours(odd: &Value) {
+    let conversation = |title: &str| {
+        let said =
+            json!({"id": "m", "role": "user", "content": "Hello", "timestamp": 1_700_000_000});
+        let history = json!({"currentId": "m", "messages": {"m": said}});
+        json!({"id": title, "title": title, "chat": {"title": title, "history": history}})
+    };
+    let file = json!([conversation("first"), odd, conversation("last")]);
+    let Ok(found) = read(file.to_string().as_bytes(), &Watch::default()) else {
+        panic!("{odd} hides its neighbours");
+    };
+    let title = |entry: Option<&FileEntry>| match entry {
+        Some(FileEntry::Conversation(conversation)) => conversation.title.clone(),
+        other => panic!("{odd}: {other:?}"),
+    };
+    assert_eq!(
+        (title(found.first()), title(found.last())),
+        ("first".into(), "last".into())
+    );
+    assert_eq!(found.len(), 3, "{odd}");
 }

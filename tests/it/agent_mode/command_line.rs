@@ -152,6 +152,39 @@ async fn the_flag_alone_makes_a_daemon_too_and_goes_with_nothing_else() {
     }
 }
 
+/// Asserts S0.29.
+#[tokio::test]
+async fn an_agent_whose_settings_switch_stdio_off_does_not_serve_on_it_but_answers_a_question() {
+    let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
+    let file = folder.path().join("agent.yaml");
+    std::fs::write(&file, "runtime: {transports: {stdio: {enabled: false}}}").unwrap();
+    let config = ["--config", file.to_str().unwrap()];
+    let mut command = sepal(&folder);
+    let command = command.args(config).arg("agent");
+    let output = command.stderr(Stdio::piped()).output().await.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success());
+    assert!(
+        said.contains("`runtime.transports.stdio.enabled` is off") && said.contains("--daemon"),
+        "{said}"
+    );
+    assert!(output.stdout.is_empty());
+
+    model.will_say("It is noon.");
+    let mut command = sepal(&folder);
+    let command = with_model(&mut command, &model).args(config);
+    let output = command
+        .args(["agent", "--call", "Hi"])
+        .output()
+        .await
+        .unwrap();
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("It is noon.")
+    );
+}
+
 /// Asserts S0.49.
 #[tokio::test]
 async fn a_daemon_answers_this_machine_without_a_key() {

@@ -561,6 +561,6 @@ async fn a_provider_is_found_where_v1_was_left_out_and_its_right_address_is_stor
             .all(|of| item[of] == stored[of])
     };
     assert!(items.iter().any(is_stored), "{list}");
-    let problems = client.get("/api/models").await.ok(200)["problems"].to_string();
+    let problems = client.get("/api/models/available").await.ok(200)["problems"].to_string();
     assert!(problems.contains("has no name"), "{problems}");
 }

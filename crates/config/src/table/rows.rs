@@ -42,7 +42,7 @@ settings! { since "0.1":
     "runtime.log.format" ["SPL_LOG_FORMAT"] OneOf(FORMATS), Is("text"),
         "Lines for people, or one JSON object a line.";
     "runtime.transports.stdio.enabled" ["SPL_STDIO_ENABLED"] Flag, Is("true"),
-        "Whether a start without a command means `sepal agent` where HTTP is off; the command itself answers either way.";
+        "Whether `sepal agent` serves on standard input and output, and whether a start without a command means `sepal agent` if HTTP is off. `--daemon` and `--call` work either way.";
     "runtime.transports.stdio.buffer_size" ["SPL_STDIO_BUFFER_SIZE"] Whole(1024, 64 * MIB), Is("8192"),
         "Bytes that are read from standard input at once.";
     "runtime.transports.debug" ["SPL_MCP_DEBUG"] Flag, Is("false"),
@@ -159,7 +159,7 @@ settings! { since "0.1":
     "agent.chat.edits_by_others" ["SPL_CHAT_EDITS_BY_OTHERS"] OneOf(EDITS), Is("ask-owner"),
         "What becomes of arguments that somebody changes who is asked about a call of another person: `ask-owner` lets them run once the owner of the session has said yes to them, too; `refuse` refuses the change.";
     "agent.chat.compaction_strategy" ["SPL_CHAT_COMPACTION_STRATEGY" "CHAT_COMPACTION_STRATEGY"] ListOf(STRATEGIES), Is("delete-middle, delete-old"),
-        "What leaves the context where earlier turns do not fit, the first way that suffices: `delete-old` the oldest turns, `delete-middle` what stands between the first turn and the newest, `partial-summary` the oldest turns, for which a summary stands that a model wrote, `none` nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
+        "What leaves the context if earlier turns do not fit; the ways are applied one after the other until the rest fits: `delete-old` drops the oldest turns, `delete-middle` turns between the first and the newest, `partial-summary` replaces the oldest turns with a summary that a model writes, `none` drops nothing (a request that does not fit the model's window fails, and `max_tokens` and `max_messages` do not count). Short results come before all of them. `sepal agent` begins with `delete-old`.";
     "agent.chat.summary_budget_tokens" ["SPL_CHAT_SUMMARY_BUDGET_TOKENS" "CHAT_SUMMARY_BUDGET_TOKENS"] Whole(0, U32), Is("100000"),
         "Tokens that one summary of `partial-summary` may take, question and answer and a second try together; what leaves is not summarised where that is not enough. 0 = no summaries.";
     "agent.chat.titles" ["SPL_CHAT_TITLES"] OneOf(TITLES), Is("first-words"),

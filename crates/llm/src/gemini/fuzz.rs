@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::assembler::Assembler;
 use super::{fault, listing, schema};
-use crate::Error;
 use crate::request::names::Names;
 use crate::stream::cutting::{self, owner};
 use crate::transport::Refused;
 use crate::transport::endpoint::Origin;
+use crate::{Error, ModelListing};
 
 #[test]
 fn gemini_stream() {
@@ -44,6 +44,8 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
 }
 
 /// Parses a list of models.
-pub(crate) fn models(body: &[u8]) {
-    drop(listing::read(body, &mut crate::ModelListing::default()));
+pub(crate) fn models(body: &[u8]) -> Option<ModelListing> {
+    let mut listing = ModelListing::default();
+    listing::read(body, &mut listing).ok()?;
+    Some(listing)
 }

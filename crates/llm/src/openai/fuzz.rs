@@ -3,11 +3,11 @@
 use super::chat::assembler::{Assembler, Context};
 use super::models;
 use super::{fault, responses};
-use crate::Error;
 use crate::request::names::Names;
 use crate::stream::cutting::{self, owner};
 use crate::transport::Refused;
 use crate::transport::endpoint::Origin;
+use crate::{Error, ModelListing};
 
 #[test]
 fn openai_stream() {
@@ -47,6 +47,6 @@ pub(crate) fn errors(origin: Origin<'_>, refused: &Refused) -> [Error; 2] {
 }
 
 /// Parses a list of models.
-pub(crate) fn models(body: &[u8]) {
-    drop(models::listed(body));
+pub(crate) fn models(body: &[u8]) -> Option<ModelListing> {
+    models::listed(body).ok()
 }

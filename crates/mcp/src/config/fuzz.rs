@@ -22,6 +22,9 @@ fn mcp_config() {
             assert_eq!(name_problem(&server.name), None);
             check_entry(&server.config);
         }
+        if let Ok(odd) = serde_json::from_str(text) {
+            check_neighbours(&odd);
+        }
         let Ok(root) = parse(text) else { return };
         let state = state_of(&root);
         assert!(state.problems.len() + state.servers.len() <= 1 + entries(&Value::Object(root)));
@@ -31,6 +34,23 @@ fn mcp_config() {
             check_entry(entry);
         }
     });
+}
+
+/// One odd entry changes only itself, in a pasted text and in the installation's own file.
+fn check_neighbours(odd: &Value) {
+    let entry = |command: &str| json!({"command": command});
+    let file = json!({"mcpServers": {"a": entry("one"), "odd": odd, "z": entry("two")}});
+    let text = file.to_string();
+    let pasted = read_pasted(&text).servers;
+    let commands = |name: &str| {
+        let server = pasted.iter().find(|server| server.name == name);
+        server.and_then(|server| server.config.command.clone())
+    };
+    assert_eq!(commands("a").as_deref(), Some("one"), "{odd}");
+    assert_eq!(commands("z").as_deref(), Some("two"), "{odd}");
+    let state = state_of(&parse(&text).unwrap());
+    let has = |name: &str| state.servers.contains_key(name);
+    assert!(has("a") && has("z"), "{odd}: {:?}", state.problems);
 }
 
 fn entries(root: &Value) -> usize {

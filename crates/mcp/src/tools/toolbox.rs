@@ -277,7 +277,33 @@ mod tests {
             .collect()
     }
 
-    /// Asserts S3.4, S3.16, S3.42.
+    /// Asserts S3.16, S3.42.
+    #[test]
+    fn the_tool_set_gives_each_name_its_description_and_parameters() {
+        let mut toolbox = Toolbox::default();
+        let mut read = tool("read");
+        read.description = "Reads a file".into();
+        let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+        read.input_schema = parameters.clone();
+        toolbox.add(offer("a"), &[read, tool("list")]);
+        let set: Vec<_> = toolbox
+            .definitions()
+            .map(|tool| {
+                (
+                    tool.name.as_str(),
+                    tool.description.as_str(),
+                    &tool.input_schema,
+                )
+            })
+            .collect();
+        assert_eq!(set.len(), 2);
+        assert!(
+            set.contains(&("read", "Reads a file", &parameters)),
+            "{set:?}"
+        );
+    }
+
+    /// Asserts S3.4, S3.42.
     #[test]
     fn names_are_unique_and_lead_to_their_server() {
         let mut toolbox = Toolbox::default();

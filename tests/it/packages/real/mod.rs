@@ -339,6 +339,17 @@ async fn the_example_of_news_fetches_a_page_of_the_host_that_it_may_reach() {
 
 /// Asserts S0.64.
 #[tokio::test]
+async fn the_smallest_example_knows_the_time_without_docker() {
+    let model = ModelStub::start().await;
+    let asked = json!({ "timezone": "Europe/Berlin" });
+    model.will_call("get_current_time", asked).then_say("Done");
+    let (read, said) = ask_example("simple.yaml", &model, &[]).await;
+    let result = read.split("\"role\":\"assistant\"").last().unwrap();
+    assert!(result.contains("day_of_week"), "{read}\n{said}");
+}
+
+/// Asserts S0.64.
+#[tokio::test]
 async fn the_example_of_an_architect_reads_what_is_in_the_workspace() {
     let model = ModelStub::start().await;
     let make = json!({ "command": "echo 'bricks and mortar' > plan.txt" });
