@@ -82,7 +82,7 @@ async fn main() -> anyhow::Result<()> {
     };
     let system = arranged.system(&options.tools, session.input())?;
     // The newest turn is the question alone.
-    let request = AssembledRequest::new(&system, (arranged.history(), 1), options);
+    let request = AssembledRequest::new(&system, arranged.history(), 1, options);
     println!("system: {}", request.system.as_deref().unwrap_or_default());
     for entry in request.entries.iter() {
         println!("{entry:?}");

@@ -38,7 +38,7 @@ async fn main() -> anyhow::Result<()> {
         ..Extensions::default()
     };
     let listener = app::bind(&settings).await?;
-    let app = App::build_with(&settings, listener, (Purpose::Gateway, &own)).await?;
+    let app = App::build_with(&settings, listener, Purpose::Gateway, &own).await?;
     println!("http://{}", app.address);
     if let Some(link) = &app.setup {
         use secrecy::ExposeSecret as _;

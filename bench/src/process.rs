@@ -46,7 +46,8 @@ impl Program {
     /// address.
     pub(crate) fn sepal(
         path: &Path,
-        (upstream, redis): (SocketAddr, Option<SocketAddr>),
+        upstream: SocketAddr,
+        redis: Option<SocketAddr>,
         files: &[(&str, String)],
     ) -> Result<Self> {
         let folder = TempDir::new()?;

@@ -76,11 +76,11 @@ impl Subject {
                 let url = format!("http://{upstream}/v1/chat/completions");
                 (Program::part(&["relay", &url])?, None)
             }
-            Kind::Sqlite => (Program::sepal(sepal, (upstream, None), files)?, None),
+            Kind::Sqlite => (Program::sepal(sepal, upstream, None, files)?, None),
             Kind::Redis => {
                 let redis = Program::redis()?;
                 (
-                    Program::sepal(sepal, (upstream, Some(redis.address)), files)?,
+                    Program::sepal(sepal, upstream, Some(redis.address), files)?,
                     Some(redis),
                 )
             }

@@ -31,7 +31,9 @@ const RESTORE_FILES: &str = "sepal/restoreFiles";
 /// What a person does with files, and what is remembered of them.
 pub(crate) async fn people(
     request: &CustomRequest,
-    (workspace, uploads, scans): (Arc<Workspace>, &Arc<Uploads>, &Arc<Scans>),
+    workspace: Arc<Workspace>,
+    uploads: &Arc<Uploads>,
+    scans: &Arc<Scans>,
 ) -> Result<CustomResult, ErrorData> {
     match request.method.as_str() {
         LIST_FOLDER => {

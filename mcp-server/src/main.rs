@@ -108,7 +108,7 @@ async fn serve(settings: Settings, groups: Groups) -> Outcome<()> {
         stops: stops.clone(),
     };
     let burials = groups.clone();
-    let server = Server::new(workspace, settings, groups, (stops, ended.clone()))?;
+    let server = Server::new(workspace, settings, groups, stops, ended.clone())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let mut died = signal(SignalKind::child())?;
     let burying = async {

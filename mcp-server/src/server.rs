@@ -80,7 +80,8 @@ impl Server {
         workspace: Workspace,
         settings: Settings,
         groups: Groups,
-        (stops, ended): (Stops, CancellationToken),
+        stops: Stops,
+        ended: CancellationToken,
     ) -> Result<Self, String> {
         Ok(Self {
             workspace: Arc::new(workspace),
@@ -258,7 +259,7 @@ impl ServerHandler for Server {
             return self.on_skills(&request).await;
         }
         let workspace = Arc::clone(&self.workspace);
-        custom::people(&request, (workspace, &self.uploads, &self.scans)).await
+        custom::people(&request, workspace, &self.uploads, &self.scans).await
     }
 
     async fn call_tool(

@@ -91,7 +91,7 @@ impl AgentApp {
         };
         let exposure = Arc::clone(&self.exposure);
         let (sessions, caller) = (self.sessions.clone(), self.caller.clone());
-        let served = mcp::serve_stdio(sessions, caller, exposure, (life, self.buffer)).await;
+        let served = mcp::serve_stdio(sessions, caller, exposure, life, self.buffer).await;
         self.stop().await;
         served
     }
@@ -101,7 +101,8 @@ impl AgentApp {
     pub async fn ask(
         self,
         text: String,
-        (ways, door): (&[ApprovalWay], &dyn Door),
+        ways: &[ApprovalWay],
+        door: &dyn Door,
         stop: CancellationToken,
     ) -> anyhow::Result<(SessionKey, Ending)> {
         self.install(door, &stop).await;

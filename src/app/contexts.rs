@@ -83,7 +83,7 @@ fn provider(
         ContextKind::Database => {
             let url = entry.database_url.clone().unwrap_or_default();
             let query = entry.query.as_deref().unwrap_or_default();
-            Arc::new(DatabaseProvider::new(name, &url, (query, most))?)
+            Arc::new(DatabaseProvider::new(name, &url, query, most)?)
         }
         ContextKind::Rest => {
             let http = net::guarded_client(

@@ -39,14 +39,20 @@ pub(super) async fn janitor(
 }
 
 async fn start_janitor(runtime: &Arc<dyn Runtime>, store: &Store) -> anyhow::Result<Janitor> {
-    let kept = (store.live(), store.cluster_bus());
-    Ok(Janitor::start(Arc::clone(runtime), store.records(), kept).await?)
+    Ok(Janitor::start(
+        Arc::clone(runtime),
+        store.records(),
+        store.live(),
+        store.cluster_bus(),
+    )
+    .await?)
 }
 
 /// Looks for the engine that `place` lacks, if it may still come, until it is there or `stop`.
 pub(super) fn begin(
     place: FoundRuntime,
-    (system, servers): (System, Servers),
+    system: System,
+    servers: Servers,
     store: &Store,
     (tasks, stop): &(TaskTracker, CancellationToken),
 ) {

@@ -204,11 +204,12 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let disk = sandboxes::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
     let trial = sandboxes::Trial::begin(
         &settings.sandbox,
-        (scratch.clone(), "doctor".to_owned()),
+        scratch.clone(),
+        "doctor".to_owned(),
         &disk,
         &TaskTracker::new(),
     );
-    let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
+    let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;
     checks.push(sandbox(&place).1);
     checks.push(self::disk(&disk).1);
     place.runtime.close().await;

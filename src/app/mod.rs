@@ -96,7 +96,7 @@ impl App {
         listener: TcpListener,
         purpose: Purpose,
     ) -> anyhow::Result<Self> {
-        Self::build_with(settings, listener, (purpose, &Extensions::default())).await
+        Self::build_with(settings, listener, purpose, &Extensions::default()).await
     }
 
     /// Does the same with context providers of a program that embeds the gateway: every session asks them
@@ -104,7 +104,8 @@ impl App {
     pub async fn build_with(
         settings: &Settings,
         listener: TcpListener,
-        (purpose, own): (Purpose, &Extensions),
+        purpose: Purpose,
+        own: &Extensions,
     ) -> anyhow::Result<Self> {
         let address = listener
             .local_addr()
@@ -129,7 +130,8 @@ impl App {
         let (layer, io) = socket::layer(
             state.clone(),
             socket_settings(settings),
-            (agents.0.clone(), doors.clone()),
+            agents.0.clone(),
+            doors.clone(),
         );
         let life = mcp::Life {
             tasks: agents.0.clone(),

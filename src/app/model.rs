@@ -37,8 +37,9 @@ impl Models {
         auth: &config::Auth,
     ) -> anyhow::Result<Providers> {
         let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
-        let keeper = (store.records(), sealer);
-        let providers = Providers::open(self.offers, self.choice, keeper, self.ways);
+
+        let providers =
+            Providers::open(self.offers, self.choice, store.records(), sealer, self.ways);
         Ok(providers.await?)
     }
 

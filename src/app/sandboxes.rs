@@ -42,11 +42,12 @@ type Names = (String, Peers);
 /// Starts to monitor the disk, and begins a trial of bubblewrap.
 pub(super) async fn begin(
     settings: &Sandbox,
-    (data_dir, folder): (PathBuf, String),
+    data_dir: PathBuf,
+    folder: String,
     tasks: &TaskTracker,
 ) -> (DiskMonitor, Trial) {
     let disk = watch_disk(settings, &data_dir).await;
-    let trial = Trial::begin(settings, (data_dir, folder), &disk, tasks);
+    let trial = Trial::begin(settings, data_dir, folder, &disk, tasks);
     (disk, trial)
 }
 
@@ -72,7 +73,8 @@ impl Trial {
     /// the data folder's lock.
     pub(super) fn begin(
         settings: &Sandbox,
-        (data_dir, folder): (PathBuf, String),
+        data_dir: PathBuf,
+        folder: String,
         disk: &DiskMonitor,
         tasks: &TaskTracker,
     ) -> Self {
@@ -137,10 +139,11 @@ pub(super) struct Search {
 /// Opens the runtime of the settings; without one, sessions work without sandboxed tools.
 pub(super) async fn open(
     settings: &Sandbox,
-    (names, disk): (Names, &DiskMonitor),
+    names: Names,
+    disk: &DiskMonitor,
     trial: Trial,
 ) -> FoundRuntime {
-    let mut place = runtime(settings, (names, disk), trial).await;
+    let mut place = runtime(settings, names, disk, trial).await;
     place.network = settings.network.clone();
     if let Some(problem) = &place.problem {
         tracing::warn!(error = ?problem, "Tools that need a sandbox are off: {problem}");
@@ -170,7 +173,7 @@ impl FoundRuntime {
     }
 
     /// No runtime yet; the engine is looked for again.
-    fn awaiting(lack: Error, settings: &Sandbox, (names, disk): (Names, &DiskMonitor)) -> Self {
+    fn awaiting(lack: Error, settings: &Sandbox, names: Names, disk: &DiskMonitor) -> Self {
         let lack = Arc::new(lack);
         let late = Arc::new(DeferredRuntime::new(Arc::clone(&lack)));
         Self {
@@ -287,7 +290,8 @@ async fn reap(runtime: &dyn Runtime) {
 
 async fn runtime(
     settings: &Sandbox,
-    (names, disk): (Names, &DiskMonitor),
+    names: Names,
+    disk: &DiskMonitor,
     trial: Trial,
 ) -> FoundRuntime {
     let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
@@ -295,13 +299,13 @@ async fn runtime(
         SandboxDriver::None => FoundRuntime::off(Error::Off, disk),
         SandboxDriver::Docker => match awaited_docker(settings, names.clone(), disk).await {
             Ok(docker) => on(docker),
-            Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
+            Err(lack) => FoundRuntime::awaiting(lack, settings, names, disk),
         },
         SandboxDriver::Bubblewrap => match trial.end().await {
             Ok(bubblewrap) => on(bubblewrap),
             Err(error) => FoundRuntime::off(error, disk),
         },
-        SandboxDriver::Auto => whatever_works(settings, (names, disk), trial).await,
+        SandboxDriver::Auto => whatever_works(settings, names, disk, trial).await,
     }
 }
 
@@ -309,7 +313,8 @@ async fn runtime(
 /// until the next start, because files are where they were made; only none may still become Docker.
 async fn whatever_works(
     settings: &Sandbox,
-    (names, disk): (Names, &DiskMonitor),
+    names: Names,
+    disk: &DiskMonitor,
     trial: Trial,
 ) -> FoundRuntime {
     let on = |runtime| FoundRuntime::on(with_room(runtime, settings, disk), disk);
@@ -320,7 +325,7 @@ async fn whatever_works(
     tracing::info!("Docker is passed over: {passed_over}");
     let place = match trial.end().await {
         Ok(bubblewrap) => on(bubblewrap),
-        Err(lack) => FoundRuntime::awaiting(lack, settings, (names, disk)),
+        Err(lack) => FoundRuntime::awaiting(lack, settings, names, disk),
     };
     FoundRuntime {
         passed_over: Some(passed_over),

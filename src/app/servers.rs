@@ -19,7 +19,8 @@ use crate::store::{Sealer, Store};
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
-    (place, guard): (Arc<SandboxHost>, Guard),
+    place: Arc<SandboxHost>,
+    guard: Guard,
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Servers> {
     let outside = net::Settings::default();

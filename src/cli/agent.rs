@@ -91,7 +91,7 @@ pub(super) async fn run(args: AgentArgs, loaded: &LoadedSettings) -> anyhow::Res
         Approve::Auto => [ApprovalWay::Auto],
         Approve::Deny => [ApprovalWay::Deny],
     };
-    let asking = Box::pin(app.ask(text, (&ways, &Terminal), stop.clone()));
+    let asking = Box::pin(app.ask(text, &ways, &Terminal, stop.clone()));
     let (code, answer) = match until_signal(asking, stop).await {
         Ok((key, ending)) => answer(&key, ending),
         Err(error) => (ExitCode::FAILURE, refusal(&error.downcast::<Refusal>()?)),

@@ -73,7 +73,7 @@ async fn replay_one(session: &str, args: &ReplayArgs, beside: &Beside) -> anyhow
     say(if is_same { "The same." } else { "DIFFERS" });
     if let Some(other) = &args.against {
         let against = read(&live, &self::key(&tenant, other)?).await?;
-        say(&compared((session, &commits), (other, &against)));
+        say(&compared(session, &commits, other, &against));
     }
     Ok(if is_same {
         ExitCode::SUCCESS
@@ -160,7 +160,7 @@ async fn commits_of(live: &Arc<dyn LiveStore>, key: &SessionKey) -> anyhow::Resu
 }
 
 /// Returns a diff of two conversations.
-fn compared((name, commits): (&str, &[Commit]), (other, against): (&str, &[Commit])) -> String {
+fn compared(name: &str, commits: &[Commit], other: &str, against: &[Commit]) -> String {
     let (text, against) = (conversation(commits), conversation(against));
     if text == against {
         return "They say the same.".to_owned();

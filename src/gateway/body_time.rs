@@ -130,7 +130,7 @@ mod tests {
 
     /// Sends `pieces` pieces of `size` bytes, with `pause` seconds before each, and returns the status and
     /// the number of bytes that the handler read.
-    async fn send(limit: u64, (pieces, size): (usize, usize), pause: u64) -> (StatusCode, usize) {
+    async fn send(limit: u64, pieces: usize, size: usize, pause: u64) -> (StatusCode, usize) {
         let limit = Some(Duration::from_secs(limit)).filter(|limit| !limit.is_zero());
         let count = async |body: Bytes| body.len().to_string();
         let router = Router::new()
@@ -151,14 +151,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_body_of_one_byte_a_second_ends_and_one_over_a_slow_line_does_not() {
         let late = StatusCode::REQUEST_TIMEOUT;
-        assert_eq!(send(60, (100_000, 1), 1).await, (late, 0));
-        assert_eq!(send(60, (2, 1), 61).await, (late, 0));
+        assert_eq!(send(60, 100_000, 1, 1).await, (late, 0));
+        assert_eq!(send(60, 2, 1, 61).await, (late, 0));
         // 256 KiB at 2 KiB per second, and one large piece just before the deadline.
-        let slow = send(60, (128, 2048), 1).await;
+        let slow = send(60, 128, 2048, 1).await;
         assert_eq!(slow, (StatusCode::OK, 128 * 2048));
-        assert_eq!(send(60, (1, 1 << 18), 59).await, (StatusCode::OK, 1 << 18));
+        assert_eq!(send(60, 1, 1 << 18, 59).await, (StatusCode::OK, 1 << 18));
         // Too slow on average, although the first pieces arrive in time.
-        assert_eq!(send(60, (100, 1024), 3).await, (late, 0));
-        assert_eq!(send(0, (10, 1), 1_000).await, (StatusCode::OK, 10));
+        assert_eq!(send(60, 100, 1024, 3).await, (late, 0));
+        assert_eq!(send(0, 10, 1, 1_000).await, (StatusCode::OK, 10));
     }
 }

@@ -49,7 +49,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 
 /// Wraps the routes and the socket layer. Every request passes through this guard.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
-    surround((&state.access, &state.limits), inner)
+    surround(&state.access, &state.limits, inner)
 }
 
 /// Returns the router that answers a connection beyond a connection limit.
@@ -67,7 +67,7 @@ fn crowded(crowd: Crowd, text: String) -> Response {
     error.into_response()
 }
 
-fn surround((access, limits): (&Arc<AccessRules>, &DoorLimits), inner: Router) -> Router {
+fn surround(access: &Arc<AccessRules>, limits: &DoorLimits, inner: Router) -> Router {
     let behind = (Arc::clone(access), Arc::clone(&limits.requests));
     let base: Arc<str> = access.base_path().into();
     let rewrite = move |request| strip_base(request, &base);
@@ -289,7 +289,7 @@ mod tests {
             .body(Body::empty())
             .unwrap();
         let limits = DoorLimits::none();
-        let guarded = surround((&access, &limits), inner);
+        let guarded = surround(&access, &limits, inner);
         read(guarded.oneshot(request).await.unwrap()).await
     }
 
@@ -312,7 +312,7 @@ mod tests {
             .unwrap();
         let proxy: SocketAddr = "10.0.0.1:9".parse().unwrap();
         request.extensions_mut().insert(ConnectInfo(proxy));
-        let guarded = surround((&access, &limits), Router::new());
+        let guarded = surround(&access, &limits, Router::new());
         let (status, text) = read(guarded.oneshot(request).await.unwrap()).await;
         assert_eq!(status, 429, "{text}");
         assert!(text.contains("0 requests running"), "{text}");

@@ -90,8 +90,10 @@ impl Driver {
             entry: None,
             granted: granted.as_deref().unwrap_or_default(),
         };
-        let sent = (&redirect, "state-of-the-suite");
-        let (url, begun) = Authorization::begin(&found, identity, sent, &wish).map_err(text)?;
+
+        let (url, begun) =
+            Authorization::begin(&found, identity, &redirect, "state-of-the-suite", &wish)
+                .map_err(text)?;
         let answer = self.visit(url).await?;
         let grant = begun
             .finish(&self.client, answer, now())
@@ -110,8 +112,8 @@ impl Driver {
         let identity = ClientIdentity::known(known, found)?;
         let scope = challenge.scope.clone().unwrap_or_default();
         let scopes: Vec<String> = scope.split_whitespace().map(str::to_owned).collect();
-        let who = (identity, scopes.as_slice());
-        Grant::of_client(&self.client, found, who, now()).await
+
+        Grant::of_client(&self.client, found, identity, scopes.as_slice(), now()).await
     }
 
     /// As a browser in which the person allows all, up to where it is sent back to.

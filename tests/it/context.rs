@@ -490,7 +490,7 @@ fn told(asked: &Value) -> Vec<(String, String)> {
 }
 
 /// A turn of so many calls with a large result each, and its answer.
-async fn turn_of_calls(app: &TestApp, ana: &mut TestSocket, (text, calls): (&str, usize)) {
+async fn turn_of_calls(app: &TestApp, ana: &mut TestSocket, text: &str, calls: usize) {
     for _ in 0..calls {
         app.model
             .will_call("execute_command", json!({"command": PRINT}));
@@ -510,7 +510,7 @@ async fn large_results_never_push_the_question_out_of_the_context() {
     let app = TestApp::with_sandbox().await;
     let mut ana = app.socket("acme").await;
     turn(&app, &mut ana, "answer in verse").await;
-    turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
+    turn_of_calls(&app, &mut ana, "what do they print?", 5).await;
 
     let asked = app.model.requests();
     for request in asked.iter().skip(1) {
@@ -708,7 +708,7 @@ fn check_tools(asked: &[Asked]) -> Vec<String> {
 async fn what_was_shortened_is_read_on_without_asking_anybody() {
     let app = TestApp::with_sandbox().await;
     let mut ana = app.socket("acme").await;
-    turn_of_calls(&app, &mut ana, ("what do they print?", 5)).await;
+    turn_of_calls(&app, &mut ana, "what do they print?", 5).await;
     let asked = app.model.requests();
     let whole = result(&asked[1].body, |_| true).unwrap();
     let short = result(&asked[5].body, |text| text.contains("read_more")).unwrap();

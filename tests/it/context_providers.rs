@@ -443,7 +443,7 @@ async fn a_query_of_postgres_only_reads() {
         .unwrap();
     let url = url.into();
     let told = async |query: &str| {
-        let provider = DatabaseProvider::new("notes", &url, (query, 5)).unwrap();
+        let provider = DatabaseProvider::new("notes", &url, query, 5).unwrap();
         let session = ContextSession::create(key(1));
         let contexts = provider.provide(&session).await;
         contexts.map(|contexts| {

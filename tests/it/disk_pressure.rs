@@ -132,7 +132,7 @@ async fn story(app: TestApp, disk: Disk) {
     run(&app, &mut ana, command).await;
     progress(&mut ana, "begun").await;
     disk.fill();
-    everybody_is_told(&app, &api, (&mut eve, &disk)).await;
+    everybody_is_told(&app, &api, &mut eve, &disk).await;
     progress(&mut ana, "Paused: the disk").await;
     nothing_starts(&app, &mut TestSocket::open(app.address, &owner, None).await).await;
 
@@ -149,7 +149,7 @@ async fn story(app: TestApp, disk: Disk) {
     app.stop().await;
 }
 
-async fn everybody_is_told(app: &TestApp, api: &Api<'_>, (eve, disk): (&mut TestSocket, &Disk)) {
+async fn everybody_is_told(app: &TestApp, api: &Api<'_>, eve: &mut TestSocket, disk: &Disk) {
     let told = hears(eve).await["diskPressure"].clone();
     let floor = disk.floor.parse::<u64>().unwrap() * MB;
     assert_eq!(told["minFreeBytes"], floor);

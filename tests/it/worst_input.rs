@@ -282,7 +282,7 @@ async fn the_worst_input_of_one_person_is_nobody_elses_wait() {
     let server = Server::start_with(&data, &model, &settings);
     let address = server.address;
     let ana = person(&data, &[]);
-    let boss = colleague_with((&data, &[]), "boss", "admin");
+    let boss = colleague_with(&data, &[], "boss", "admin");
     let (session, link) = shared_session(address, &ana.key, &boss.key).await;
     let hostile = server_with(patterns(300)).await;
     let entry = json!({ "config": { "url": hostile.url }, "scope": "person" });

@@ -88,8 +88,8 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
     let ledger = Arc::new(Ledger::new(seed));
     let phase = Arc::new(Phase::new(whole >= LONG));
     let tasks = TaskTracker::new();
-    let model = Model::serve((phase.clone(), ledger.clone()), rng.fork(), &tasks).await?;
-    let worlds = worlds(options, model, (&phase, &ledger))?;
+    let model = Model::serve(phase.clone(), ledger.clone(), rng.fork(), &tasks).await?;
+    let worlds = worlds(options, model, &phase, &ledger)?;
     for world in &worlds {
         check::archive::look_for_nothing(world).await?;
     }
@@ -110,9 +110,9 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
         began: Instant::now(),
         whole,
     };
-    start_weather(&worlds, times, (&people, &mut rng));
+    start_weather(&worlds, times, &people, &mut rng);
     tokio::select! {
-        () = watch(&mut watched, (&phase, &ledger), times) => {}
+        () = watch(&mut watched, &phase, &ledger, times) => {}
         () = phase.look_at_the_clock(&ledger) => {}
     }
     phase.calm.cancel();
@@ -127,7 +127,8 @@ pub(crate) async fn run(options: &Options) -> Result<ExitCode> {
 fn worlds(
     options: &Options,
     model: SocketAddr,
-    (phase, ledger): (&Arc<Phase>, &Arc<Ledger>),
+    phase: &Arc<Phase>,
+    ledger: &Arc<Ledger>,
 ) -> Result<Vec<Arc<World>>> {
     let sepal = options.sepal.canonicalize();
     let sepal = sepal.with_context(|| format!("{} is not there", options.sepal.display()))?;
@@ -141,12 +142,12 @@ fn worlds(
         let installation =
             tokio::task::block_in_place(|| Installation::start(&sepal, *store, model, sessions))?;
         let client = Client::builder().build()?;
-        Ok(Arc::new(World::new((phase, ledger), installation, client)))
+        Ok(Arc::new(World::new(phase, ledger, installation, client)))
     };
     stores.iter().map(world).collect()
 }
 
-fn start_weather(worlds: &[Arc<World>], times: Times, (tasks, rng): (&TaskTracker, &mut Rng)) {
+fn start_weather(worlds: &[Arc<World>], times: Times, tasks: &TaskTracker, rng: &mut Rng) {
     // About twenty restarts of Redis and of gateways, with time to work between two of them.
     let pause = (times.whole / 20).clamp(Duration::from_secs(15), Duration::from_secs(150));
     for world in worlds {

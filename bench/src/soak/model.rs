@@ -56,7 +56,8 @@ enum Trouble {
 impl Model {
     /// Listens on a free port until the end of the run.
     pub(crate) async fn serve(
-        (phase, ledger): (Arc<Phase>, Arc<Ledger>),
+        phase: Arc<Phase>,
+        ledger: Arc<Ledger>,
         rng: Rng,
         tasks: &TaskTracker,
     ) -> Result<SocketAddr> {

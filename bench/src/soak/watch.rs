@@ -113,7 +113,8 @@ impl Times {
 /// Watches until the end of the run.
 pub(crate) async fn watch(
     all: &mut [WatchedGateway],
-    (phase, ledger): (&Phase, &Ledger),
+    phase: &Phase,
+    ledger: &Ledger,
     times: Times,
 ) {
     let mut lulls = times.lulls().into_iter().peekable();
@@ -255,7 +256,7 @@ async fn vitals(world: &World, gateway: &Gateway) -> Result<Vitals> {
         .records
         .as_ref()
         .map(|records| records.port);
-    Vitals::of(pid, (gateway.metrics, &world.client), records).await
+    Vitals::of(pid, gateway.metrics, &world.client, records).await
 }
 
 fn line(all: &[WatchedGateway], ledger: &Ledger, times: Times) {

@@ -31,7 +31,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(
-        (phase, ledger): (&Arc<Phase>, &Arc<Ledger>),
+        phase: &Arc<Phase>,
+        ledger: &Arc<Ledger>,
         installation: Installation,
         client: Client,
     ) -> Self {

@@ -205,7 +205,8 @@ impl<'c> FileAccess<'c> {
     pub async fn read(
         self,
         path: &str,
-        (offset, length): (u64, usize),
+        offset: u64,
+        length: usize,
         version: Option<&str>,
     ) -> Result<FilePart, FileError> {
         let length = length.min(FILE_PART);

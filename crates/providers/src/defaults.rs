@@ -59,7 +59,7 @@ impl Providers {
     }
 
     /// Returns the default of that person's new sessions, and the settings of each level.
-    pub fn defaults_of(&self, (tenant, user): (&TenantId, &UserId)) -> DefaultsInForce {
+    pub fn defaults_of(&self, tenant: &TenantId, user: &UserId) -> DefaultsInForce {
         let [own, for_tenant, installation] = self.said(tenant, user);
         DefaultsInForce {
             choice: self.default_choice((tenant, user)),

@@ -170,8 +170,11 @@ impl Providers {
         };
         let stored = self.stored(scope, id);
         let (api_key, more_keys) = keys(
-            (draft.key, draft.more_keys),
-            (stored.as_deref(), draft.kind, base_url.as_ref()),
+            draft.key,
+            draft.more_keys,
+            stored.as_deref(),
+            draft.kind,
+            base_url.as_ref(),
         )?;
         let fallback = match draft.fallback {
             Some(fallback) => checked_fallback(fallback)?,
@@ -384,8 +387,11 @@ fn usable(offer: Offer) -> Result<Offer, Error> {
 
 /// Returns the key and the further keys, new or stored.
 fn keys(
-    (key, more): (KeyChange, Option<Vec<SecretString>>),
-    (stored, kind, base_url): (Option<&Offer>, ProviderKind, Option<&Url>),
+    key: KeyChange,
+    more: Option<Vec<SecretString>>,
+    stored: Option<&Offer>,
+    kind: ProviderKind,
+    base_url: Option<&Url>,
 ) -> Result<(Option<SecretString>, Vec<SecretString>), Refusal> {
     let key = match key {
         KeyChange::Remove => None,

@@ -71,7 +71,8 @@ impl Providers {
     pub async fn open(
         settings: Vec<Offer>,
         default: ModelChoice,
-        (records, sealer): (Records, Sealer),
+        records: Records,
+        sealer: Sealer,
         ways: Ways,
     ) -> Result<Self, sepal_store::Error> {
         let settings = settings.into_iter().map(Arc::new);

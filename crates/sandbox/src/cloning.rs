@@ -60,8 +60,8 @@ impl SandboxAssignment {
             return Err(NoCopy::Elsewhere);
         }
         let watch = CopyWatch::default();
-        let sandboxes = (row.sandbox, clone.sandbox.clone());
-        match self.make(sandboxes, CopyWay::OnWrite, &watch).await {
+        let copy = clone.sandbox.clone();
+        match self.make(row.sandbox, copy, CopyWay::OnWrite, &watch).await {
             // The row is written before anything is created; without a workspace, an empty copy is correct.
             Ok(bytes) => clone.is_on_write = bytes.is_none(),
             Err(NoCopy::Gone) => {}

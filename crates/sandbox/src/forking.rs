@@ -61,7 +61,7 @@ impl SandboxAssignment {
         }
         let sandbox = SandboxId::from_bits(rand::random());
         let bytes = self
-            .make((row.sandbox, sandbox.clone()), CopyWay::Whole, watch)
+            .make(row.sandbox, sandbox.clone(), CopyWay::Whole, watch)
             .await?;
         let listed = place.records.sessions().find(source).await;
         if !matches!(listed, Ok(Some(_))) {
@@ -86,7 +86,8 @@ impl SandboxAssignment {
     /// Copies one workspace into another. Returns its size in bytes, or `None` for a copy on write.
     pub(super) async fn make(
         &self,
-        (from, to): (SandboxId, SandboxId),
+        from: SandboxId,
+        to: SandboxId,
         way: CopyWay,
         watch: &CopyWatch,
     ) -> Result<Option<u64>, NoCopy> {

@@ -48,7 +48,8 @@ impl Janitor {
     pub async fn start(
         runtime: Arc<dyn Runtime>,
         records: Records,
-        (live, cluster_bus): (Arc<dyn LiveStore>, Arc<dyn ClusterBus>),
+        live: Arc<dyn LiveStore>,
+        cluster_bus: Arc<dyn ClusterBus>,
     ) -> Result<Self, JobSchedulerError> {
         // Existing workspaces are of an earlier process and cannot be in use without a session. If there are
         // other gateways, one of them might use them, so they wait for the grace period too.

@@ -42,7 +42,7 @@ pub use self::runtime::{Limits, Network, Runtime};
 pub use self::usage::Using;
 
 /// Counts a start by a driver, from the pool (`warm`) or from nothing (`cold`).
-fn count_start((driver, way): (&'static str, &'static str), since: Instant, is_running: bool) {
+fn count_start(driver: &'static str, way: &'static str, since: Instant, is_running: bool) {
     let outcome = if is_running { "ok" } else { "failed" };
-    instruments().sandbox_started(driver, (way, outcome), since.elapsed());
+    instruments().sandbox_started(driver, way, outcome, since.elapsed());
 }

@@ -157,8 +157,8 @@ impl Servers {
                 self.publish(tenant, &server, NewsKind::Connection(user));
             }
             Change::Health(status, error) => {
-                let seen = (status, error.clone());
-                if self.0.health.adopt((tenant, &server), seen, now()) {
+                let health = &self.0.health;
+                if health.adopt(tenant, &server, status, error.clone(), now()) {
                     self.publish(tenant, &server, NewsKind::Health(status, error));
                 }
             }
@@ -264,7 +264,7 @@ impl Servers {
                 let mut phases = Vec::new();
                 // The health records hold the error.
                 let entry = Arc::clone(&server.entry);
-                let _ = try_out(&servers, (&entry, Some(&person)), &mut phases).await;
+                let _ = try_out(&servers, &entry, Some(&person), &mut phases).await;
             }
         });
     }

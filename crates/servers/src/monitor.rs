@@ -28,10 +28,7 @@ const EVERY: Duration = Duration::from_mins(1);
 pub fn start(parts: ServersParts, (tasks, stop): (TaskTracker, CancellationToken)) -> Servers {
     let servers = Servers::new(parts, tasks.clone());
     tasks.spawn(run(servers.clone(), stop.clone()));
-    tasks.spawn(packages::run(
-        servers.clone(),
-        (tasks.clone(), stop.clone()),
-    ));
+    tasks.spawn(packages::run(servers.clone(), tasks.clone(), stop.clone()));
     tasks.spawn(watch_file(servers.clone(), stop));
     servers
 }
@@ -163,7 +160,7 @@ async fn line_up(
 async fn glance(servers: Servers, entry: ServerEntry) -> (Digest, bool) {
     let mut phases = Vec::new();
     // The health records hold the error.
-    let tried = try_out(&servers, (&entry, None), &mut phases).await;
+    let tried = try_out(&servers, &entry, None, &mut phases).await;
     let waits_for_people = |failure: &Failure| failure.code == Code::AuthorizationRequired;
     let is_well = tried.as_ref().err().is_none_or(waits_for_people);
     (entry.fingerprint(), is_well)

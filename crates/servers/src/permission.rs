@@ -69,14 +69,15 @@ pub(crate) fn addable(
     audience: ServerAudience,
 ) -> Vec<McpTransport> {
     let mut all = McpTransport::ALL.to_vec();
-    all.retain(|transport| may_add(caller, roles, (audience, *transport)));
+    all.retain(|transport| may_add(caller, roles, audience, *transport));
     all
 }
 
 fn may_add(
     caller: &Caller,
     roles: AddingRoles,
-    (audience, transport): (ServerAudience, McpTransport),
+    audience: ServerAudience,
+    transport: McpTransport,
 ) -> bool {
     let role = caller.user.role;
     let reaches = |lowest: Option<Role>| {
@@ -141,7 +142,7 @@ pub(crate) fn check_transport(
     roles: AddingRoles,
     (audience, transport): (ServerAudience, McpTransport),
 ) -> Result<(), Error> {
-    if may_add(caller, roles, (audience, transport)) {
+    if may_add(caller, roles, audience, transport) {
         return Ok(());
     }
     let (whom, setting) = match audience {
@@ -183,7 +184,8 @@ pub(crate) fn check_hosts(
     caller: &Caller,
     on_request: &AllowedHosts,
     audience: ServerAudience,
-    (config, known): (&McpServerConfig, Option<&McpServerConfig>),
+    config: &McpServerConfig,
+    known: Option<&McpServerConfig>,
 ) -> Result<(), Error> {
     if audience != ServerAudience::Person || caller.user.role.may_open_any_host() {
         return Ok(());

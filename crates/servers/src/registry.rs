@@ -277,9 +277,11 @@ impl Servers {
             let listed = self.0.definitions.get(&key).await?;
             let Accepted { tools, since } = match &listed {
                 Some(listed) => {
-                    let whose = (tenant, entry.name.as_str());
                     let offered = (&**listed, now());
-                    self.0.definitions.accepted(whose, offered).await?
+                    self.0
+                        .definitions
+                        .accepted(tenant, entry.name.as_str(), offered)
+                        .await?
                 }
                 None => Accepted::default(),
             };
@@ -420,7 +422,7 @@ impl Servers {
         let epoch = epochs.get(&(scope.clone(), name.clone()));
         let command = package_of(&config).ok().flatten();
         let installed = &self.0.installations;
-        let package = command.and_then(|it| installed.package((&scope, &name), &it.spec));
+        let package = command.and_then(|it| installed.package(&scope, &name, &it.spec));
         ServerEntry {
             package,
             epoch: epoch.copied().unwrap_or_default(),

@@ -63,7 +63,8 @@ impl SessionConnection {
         &self,
         entry: &ServerEntry,
         servers: &Servers,
-        (holder, sandbox): (&Holder, &SandboxId),
+        holder: &Holder,
+        sandbox: &SandboxId,
         reach: Option<&Arc<SessionReach>>,
     ) -> Result<LiveConnection, Failure> {
         let tenant = &holder.tenant;

@@ -15,7 +15,8 @@ use sepal_core::domain::{Code, Holder, SandboxId, Tool};
 /// person's tokens. Returns the tools and the last lines of stderr.
 pub(crate) async fn try_out(
     servers: &Servers,
-    (entry, person): (&ServerEntry, Option<&Holder>),
+    entry: &ServerEntry,
+    person: Option<&Holder>,
     phases: &mut Vec<Phase>,
 ) -> Result<(Vec<Tool>, Vec<String>), Failure> {
     let sandbox = SandboxId::from_bits(rand::random());

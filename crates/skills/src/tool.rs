@@ -104,7 +104,8 @@ pub fn definitions() -> [Tool; 2] {
     [
         tool(
             USE_SKILL,
-            ("Use a skill", using),
+            "Use a skill",
+            using,
             json!({
                 "type": "object",
                 "properties": {"name": name},
@@ -113,7 +114,8 @@ pub fn definitions() -> [Tool; 2] {
         ),
         tool(
             READ_SKILL_FILE,
-            ("Read a file of a skill", reading),
+            "Read a file of a skill",
+            reading,
             json!({
                 "type": "object",
                 "properties": {
@@ -132,7 +134,7 @@ pub fn definitions() -> [Tool; 2] {
     ]
 }
 
-fn tool(name: &str, (title, description): (&str, &str), input_schema: Value) -> Tool {
+fn tool(name: &str, title: &str, description: &str, input_schema: Value) -> Tool {
     Tool {
         name: name.to_owned(),
         title: Some(title.to_owned()),

@@ -47,7 +47,7 @@ impl Store {
             Access::Serve => DataDir::lock(&settings.data_dir)?,
             Access::Beside => DataDir::open_beside(&settings.data_dir)?,
         };
-        Self::open_at(dir, settings, access, (tasks, shutdown)).await
+        Self::open_at(dir, settings, access, tasks, shutdown).await
     }
 
     /// Opens the store as [`Self::open`] does for the server, in a folder that is already locked.
@@ -57,14 +57,15 @@ impl Store {
         tasks: &TaskTracker,
         shutdown: CancellationToken,
     ) -> Result<Self, Error> {
-        Self::open_at(dir, settings, Access::Serve, (tasks, shutdown)).await
+        Self::open_at(dir, settings, Access::Serve, tasks, shutdown).await
     }
 
     async fn open_at(
         dir: DataDir,
         settings: &Settings,
         access: Access,
-        (tasks, shutdown): (&TaskTracker, CancellationToken),
+        tasks: &TaskTracker,
+        shutdown: CancellationToken,
     ) -> Result<Self, Error> {
         let db = Db::open(settings.database_url.as_deref(), dir.path()).await?;
         let cluster_bus: Arc<dyn ClusterBus> = match (settings.redis(), access) {
@@ -79,8 +80,7 @@ impl Store {
             address = Some(live.address().into());
             Arc::new(live)
         } else {
-            let how = (access, settings.compression);
-            live::in_database(&db, how, tasks, shutdown).await?
+            live::in_database(&db, access, settings.compression, tasks, shutdown).await?
         };
         Ok(Self {
             dir,

@@ -216,7 +216,7 @@ impl Administration<'_> {
     ) -> Result<(), Error> {
         password::check(new)?;
         let hash = self.0.parts.passwords.hash(new).await?;
-        self.replace_password((tenant, user), &hash, None).await
+        self.replace_password(tenant, user, &hash, None).await
     }
 
     /// Creates a key with the rights of a user.
@@ -261,7 +261,8 @@ impl Administration<'_> {
     /// Stores a hash, and ends the user's sign-ins except `kept`.
     pub(super) async fn replace_password(
         self,
-        (tenant, user): (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         hash: &str,
         kept: Option<&str>,
     ) -> Result<(), Error> {
@@ -272,7 +273,7 @@ impl Administration<'_> {
             .of_user(tenant, user)
             .await?;
         let users = self.0.records().users();
-        if !users.set_password((tenant, user), hash, kept).await? {
+        if !users.set_password(tenant, user, hash, kept).await? {
             return Err(Error::NotFound("user"));
         }
         for id in sign_ins.into_iter().filter(|id| Some(id.as_str()) != kept) {

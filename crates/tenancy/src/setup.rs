@@ -98,7 +98,7 @@ impl Setup<'_> {
             .await?;
         let user = record.ok_or(Error::NotFound("user"))?.user;
         self.0.parts.checked.forget_user(&user.id);
-        let admitted = self.0.admit((user, tenant), None).await?;
+        let admitted = self.0.admit(user, tenant, None).await?;
         admitted.ok_or(Error::NotValid)
     }
 
@@ -139,7 +139,7 @@ impl Setup<'_> {
         let user = user.filter(UserRecord::may_enter);
         match (tenant, user) {
             (Some(tenant), Some(record)) => {
-                let admitted = self.0.admit((record.user, tenant), None).await?;
+                let admitted = self.0.admit(record.user, tenant, None).await?;
                 admitted.ok_or(Error::NotValid)
             }
             _ => Err(Error::NotValid),
@@ -224,7 +224,7 @@ impl Setup<'_> {
         let expires_at = Timestamp(self.0.now().0.saturating_add_unsigned(LINK_LIFE_MS));
         let links = self.0.records().links();
         links
-            .add(&secret::hash(&secret), (tenant, user), expires_at)
+            .add(&secret::hash(&secret), tenant, user, expires_at)
             .await?;
         let is_setup = user.is_none();
         let page = if is_setup { "welcome" } else { "sign-in" };

@@ -42,7 +42,7 @@ impl Tenancy {
         let fits = self.parts.passwords.verify(password, hash.clone()).await?;
         match (tenant, record) {
             (Some(tenant), Some(record)) if fits => {
-                let admitted = self.admit((record.user, tenant), hash).await?;
+                let admitted = self.admit(record.user, tenant, hash).await?;
                 admitted.ok_or(Error::WrongPassword)
             }
             _ => Err(Error::WrongPassword),
@@ -84,14 +84,15 @@ impl Tenancy {
             CredentialId::ApiKey(_) | CredentialId::Local(_) => None,
         };
         self.administration()
-            .replace_password((tenant, user), &hash, kept)
+            .replace_password(tenant, user, &hash, kept)
             .await
     }
 
     /// Stores a new sign-in; `None` if its user or password changed meanwhile.
     pub(super) async fn admit(
         &self,
-        (user, tenant): (User, Tenant),
+        user: User,
+        tenant: Tenant,
         verified: Option<String>,
     ) -> Result<Option<SignedIn>, Error> {
         let secret = secret::random();

@@ -69,7 +69,7 @@ pub(crate) fn place(
         .map_err(|_| Failure::new("The data is no base64."))?;
     let failed = |error: io::Error| Failure::of(&format!("{FOLDER}/{name}"), &error);
     let begin = || begin(&workspace.root).map_err(failed);
-    let whole = incoming.take((part.offset, part.bytes), &data, begin);
+    let whole = incoming.take(part.offset, part.bytes, &data, begin);
     match whole.map_err(|wrong| wrong.of(&format!("{FOLDER}/{name}")))? {
         Some(whole) => whole.name(name).map_err(failed).map(Some),
         None => Ok(None),
@@ -96,7 +96,8 @@ impl Incoming {
     /// Adds a part to the file that comes in: the one at 0 begins a file anew. The file, once it is whole.
     pub(super) fn take(
         &self,
-        (offset, bytes): (u64, u64),
+        offset: u64,
+        bytes: u64,
         data: &[u8],
         begin: impl FnOnce() -> Result<UnfinishedFile, Failure>,
     ) -> Result<Option<UnfinishedFile>, NotTaken> {

@@ -121,11 +121,11 @@ impl Attachments {
     pub(in crate::agent) async fn keep(
         &self,
         to: AttachedTo<'_>,
-        (name, bytes): (&str, Vec<u8>),
+        name: &str,
+        bytes: Vec<u8>,
         counted: Option<Share>,
     ) -> Result<Attachment, Refusal> {
-        let file = (name, bytes, counted);
-        let prepared = self.prepare(&to.key().tenant, file, intake::prepare);
+        let prepared = self.prepare(&to.key().tenant, name, bytes, counted, intake::prepare);
         let (attachment, content) = prepared.await?;
         self.put(to, attachment, content).await
     }
@@ -138,10 +138,10 @@ impl Attachments {
     ) -> Result<Attachment, Refusal> {
         let key = to.key();
         let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-        let limit = (self.0.limits.session, now);
+        let limit = self.0.limits.session;
         let records = self.0.records.attachments();
         let put = async |content| {
-            let put = records.put(to, &attachment, content, limit).await;
+            let put = records.put(to, &attachment, content, limit, now).await;
             put.map_err(|error| away(key, &error))
         };
         let mut outcome = put(content.clone()).await?;
@@ -180,7 +180,7 @@ impl Attachments {
             return Err(Refusal::new(Code::InvalidArguments, text));
         }
         let prepare = intake::prepare_of_server;
-        let prepared = self.prepare(&key.tenant, (&given.name, given.bytes, None), prepare);
+        let prepared = self.prepare(&key.tenant, &given.name, given.bytes, None, prepare);
         let (mut attachment, content) = prepared.await?;
         attachment.source = given.source.map(Box::new);
         self.put(AttachedTo::Stored(key), attachment, content).await
@@ -191,7 +191,9 @@ impl Attachments {
     async fn prepare(
         &self,
         tenant: &TenantId,
-        (name, bytes, counted): (&str, Vec<u8>, Option<Share>),
+        name: &str,
+        bytes: Vec<u8>,
+        counted: Option<Share>,
         take_in: fn(&str, Vec<u8>) -> Result<intake::PreparedAttachment, intake::AttachmentError>,
     ) -> Result<intake::PreparedAttachment, Refusal> {
         let turn = self.turn(tenant).acquire_owned().await;

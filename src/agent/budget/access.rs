@@ -108,8 +108,9 @@ impl Budgets {
             warn_percent: change.warn_percent.unwrap_or(WARN_PERCENT),
             is_hard: change.is_hard,
         };
-        let (tenant, by) = (&caller.tenant.id, (&caller.user.id, now()));
-        self.0.records.budgets().put(tenant, &budget, by).await?;
+        let (tenant, by) = (&caller.tenant.id, &caller.user.id);
+        let records = self.0.records.budgets();
+        records.put(tenant, &budget, by, now()).await?;
         self.note(tenant);
         tracing::info!(
             tenant.id = %tenant,

@@ -58,7 +58,8 @@ impl Gate {
     /// other requests have reserved. Returns the hard budget with the least left, if there is one.
     pub(in crate::agent) async fn admit(
         &self,
-        (model, input_tokens): (Arc<Model>, u64),
+        model: Arc<Model>,
+        input_tokens: u64,
         earlier: MicroUsd,
         warn: Warn<'_>,
     ) -> Result<Option<BudgetStanding>, GateRefusal> {

@@ -163,8 +163,6 @@ impl Budgets {
         let _turn = self.0.steps.acquire().await;
         let budgets = self.0.records.budgets();
         let settings = self.0.defaults.as_slice();
-        budgets
-            .reserve(payer, (settings, need), (now(), LEASE))
-            .await
+        budgets.reserve(payer, settings, need, now(), LEASE).await
     }
 }

@@ -56,7 +56,8 @@ impl Budgets {
         if let Some(gate) = &gate {
             let admitted = gate
                 .admit(
-                    (Arc::clone(&model), INPUT_TOKENS),
+                    Arc::clone(&model),
+                    INPUT_TOKENS,
                     crate::domain::MicroUsd::default(),
                     &warn,
                 )
@@ -96,7 +97,7 @@ impl Budgets {
             ),
         };
         if let Some(used) = used {
-            let row = self.row((holder, offer.id(), &model), used, answered.is_ok());
+            let row = self.row(holder, offer.id(), &model, used, answered.is_ok());
             let rows = UsageRows {
                 requests: vec![row],
                 calls: Vec::new(),
@@ -110,7 +111,9 @@ impl Budgets {
 
     fn row(
         &self,
-        (holder, provider, model): (&Holder, &str, &Model),
+        holder: &Holder,
+        provider: &str,
+        model: &Model,
         usage: TokenUsage,
         is_answer: bool,
     ) -> RequestRow {

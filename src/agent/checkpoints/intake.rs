@@ -29,7 +29,7 @@ impl Checkpoints {
         let id = scan.id.clone();
         let is_settled = !scan.found.iter().any(|found| found.is_fresh);
         let (found, gone) = tracked.differences(scan);
-        let contents = self.read(tracked, access, (&found, &gone)).await?;
+        let contents = self.read(tracked, access, &found, &gone).await?;
         let (changes, alike) = changes(tracked, found, gone, &contents);
         if tracked.is_new {
             tracked.apply(&changes);
@@ -75,7 +75,7 @@ impl Checkpoints {
             }
         });
         let rows = self.records.checkpoints();
-        if !rows.add(&self.key, (&step, changes), base.as_ref()).await? {
+        if !rows.add(&self.key, &step, changes, base.as_ref()).await? {
             return Err(CheckpointError::Overtaken);
         }
         tracked.apply(changes);
@@ -93,7 +93,8 @@ impl Checkpoints {
         &self,
         tracked: &mut TrackedWorkspace,
         access: FileAccess<'_>,
-        (found, gone): (&[Found], &[String]),
+        found: &[Found],
+        gone: &[String],
     ) -> Result<BTreeMap<String, ContentHash>, CheckpointError> {
         let is_small =
             |found: &&Found| found.kind == FileKind::File && found.bytes <= MAX_FILE_BYTES;

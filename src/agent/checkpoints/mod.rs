@@ -240,7 +240,7 @@ impl Checkpoints {
             };
             match self.take_in(&mut tracked, access, cause).await {
                 Ok(()) => {
-                    prune((&self.records, &self.key), self.limits, &mut tracked).await?;
+                    prune(&self.records, &self.key, self.limits, &mut tracked).await?;
                     state.tracked = Some(tracked);
                     return Ok(());
                 }

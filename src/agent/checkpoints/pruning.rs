@@ -10,7 +10,8 @@ use crate::store::{Error, Records};
 
 /// Prunes to ten percent below the limits, so that not every step has to prune.
 pub(super) async fn prune(
-    (records, key): (&Records, &SessionKey),
+    records: &Records,
+    key: &SessionKey,
     limits: CheckpointLimits,
     tracked: &mut TrackedWorkspace,
 ) -> Result<(), Error> {
@@ -28,7 +29,7 @@ pub(super) async fn prune(
     let is_unheld = |hash: &&ContentHash| !held.contains_key(*hash);
     let unheld: Vec<_> = tracked.kept.keys().filter(is_unheld).cloned().collect();
     let base = tracked.base();
-    rows.prune(key, (from, &base), &unheld, now()).await?;
+    rows.prune(key, from, &base, &unheld, now()).await?;
     tracked.kept = held;
     tracked.steps = kept;
     tracked.since_base = 0;

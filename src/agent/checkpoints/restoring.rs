@@ -92,7 +92,8 @@ impl<'c> Restoring<'c> {
 /// Carries out the possible changes of a plan, and returns those that the server in the sandbox could not
 /// carry out.
 pub(super) async fn restore(
-    (records, key): (&Records, &SessionKey),
+    records: &Records,
+    key: &SessionKey,
     plan: &UndoPlan,
     access: FileAccess<'_>,
 ) -> Result<Vec<Unrestored>, CheckpointError> {

@@ -50,7 +50,8 @@ impl Checkpoints {
     /// that cannot be restored stay as they are.
     pub(in crate::agent) async fn undo(
         &self,
-        (number, shown): (u64, &str),
+        number: u64,
+        shown: &str,
         by: &UserId,
         connection: &Connection,
     ) -> Result<UndoResult, UndoError> {
@@ -61,7 +62,7 @@ impl Checkpoints {
         }
         let before = state.tracked.as_ref().map_or(0, |tracked| tracked.number);
         let access = FileAccess::new(connection, super::ANSWER_LIMIT);
-        let failed = restore((&self.records, &self.key), &plan, access).await;
+        let failed = restore(&self.records, &self.key, &plan, access).await;
         let cause = ChangeCause {
             people: vec![by.clone()],
             undoes: Some(number),

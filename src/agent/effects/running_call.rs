@@ -71,10 +71,11 @@ pub(super) fn run(running: &Running, wanted: &WantedEffects<'_>, id: &CallId) ->
         let news = |news| match news {
             CallNews::Progress(progress) => feed.announce(FeedItem::Progress(id.clone(), progress)),
             CallNews::Question(question) => elicitations.ask(&asker, *question),
-            CallNews::Task(task) => created.submit(&id, *task, (&outcomes, &tracker)),
+            CallNews::Task(task) => created.submit(&id, *task, &outcomes, &tracker),
         };
-        let held = (fence.as_ref(), &stop);
-        let outcome = tool_call::checkpointed::run(&tools, &call, held, news).await;
+
+        let outcome =
+            tool_call::checkpointed::run(&tools, &call, fence.as_ref(), &stop, news).await;
         let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         let told = Command::CallEnded {
             call: call.id.clone(),
@@ -104,7 +105,8 @@ impl CreatedTasks {
         &self,
         call: &CallId,
         new: NewTask,
-        (outcomes, tracker): (&Outcomes, &TaskTracker),
+        outcomes: &Outcomes,
+        tracker: &TaskTracker,
     ) {
         let NewTask {
             id,
@@ -259,7 +261,7 @@ fn elicitation(id: &ElicitationId, asker: &Asker, wanted: &Asked) -> Elicitation
             page.message.as_str()
         }
         Asked::Sampling(wanted) => {
-            sampling = Some(Box::new(described((&asker.agent, &asker.choice), wanted)));
+            sampling = Some(Box::new(described(&asker.agent, &asker.choice, wanted)));
             ""
         }
     };

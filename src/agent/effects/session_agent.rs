@@ -229,7 +229,7 @@ impl AgentFactory {
             ),
             parts.attachments.clone(),
         ));
-        let skills = SessionSkills::open(parts.skills.clone(), (key, owner), &tools);
+        let skills = SessionSkills::open(parts.skills.clone(), key, owner, &tools);
         SessionAgent {
             tenant: key.tenant.clone(),
             session: key.session.clone(),

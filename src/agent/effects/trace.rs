@@ -49,7 +49,9 @@ impl TurnTrace {
     pub(in crate::agent) fn ended(
         &self,
         how: &TurnEnd<'_>,
-        (kind, choice, requests): (&'static str, &ModelChoice, Iteration),
+        kind: &'static str,
+        choice: &ModelChoice,
+        requests: Iteration,
         at: Timestamp,
     ) {
         let name = format!("invoke_agent {}", self.agent);
@@ -163,7 +165,8 @@ impl RequestSpan {
     pub(in crate::agent) fn begin(
         turn: TurnTrace,
         kind: ProviderKind,
-        (choice, iteration): (&ModelChoice, Iteration),
+        choice: &ModelChoice,
+        iteration: Iteration,
         request: &AssembledRequest,
     ) -> Self {
         // A clock that went back must not place this span before its turn.

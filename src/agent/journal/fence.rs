@@ -42,10 +42,7 @@ pub(in crate::agent) enum FenceError {
 }
 
 impl Fence {
-    pub(in crate::agent) fn new(
-        (store, key): (Arc<dyn LiveStore>, SessionKey),
-        version: u64,
-    ) -> Self {
+    pub(in crate::agent) fn new(store: Arc<dyn LiveStore>, key: SessionKey, version: u64) -> Self {
         Self {
             store,
             key,

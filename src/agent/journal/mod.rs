@@ -174,7 +174,7 @@ impl Journal {
     /// Returns the fence of calls that begin while this gateway runs the session, based on the journal up to
     /// that version.
     pub(super) fn fence(&self, version: u64) -> Fence {
-        Fence::new((Arc::clone(&self.store), self.key.clone()), version)
+        Fence::new(Arc::clone(&self.store), self.key.clone(), version)
     }
 
     /// Appends a commit, and if the store's answer is lost, asks the store for the result. `wake` is

@@ -123,13 +123,13 @@ impl Projection {
                 bell,
                 incomplete: Arc::clone(&bells.incomplete),
             },
-            write_news((records, lists, bells), (queue, rung), stop),
+            write_news(records, lists, bells, queue, rung, stop),
         )
     }
 
     /// Queues the row of a session that was opened.
     pub(in crate::agent) fn update(&self, key: &SessionKey, control: &Control) {
-        self.project(key, control, (None, RowNeed::Waiting));
+        self.project(key, control, None, RowNeed::Waiting);
         self.incomplete.notify_one();
     }
 
@@ -140,15 +140,10 @@ impl Projection {
         control: &Control,
         (used, need): (UsageRows, RowNeed),
     ) {
-        self.project(key, control, (Some(used), need));
+        self.project(key, control, Some(used), need);
     }
 
-    fn project(
-        &self,
-        key: &SessionKey,
-        control: &Control,
-        (used, need): (Option<UsageRows>, RowNeed),
-    ) {
+    fn project(&self, key: &SessionKey, control: &Control, used: Option<UsageRows>, need: RowNeed) {
         let Some(owner) = &control.owner else { return };
         let (state, waiting) = match control.activity() {
             Activity::Idle => (SessionState::Idle, 0),
@@ -209,8 +204,11 @@ impl Projection {
 }
 
 async fn write_news(
-    (records, lists, bells): (Records, ListBroadcast, Bells),
-    (mut queue, bell): (mpsc::Receiver<News>, Arc<Notify>),
+    records: Records,
+    lists: ListBroadcast,
+    bells: Bells,
+    mut queue: mpsc::Receiver<News>,
+    bell: Arc<Notify>,
     stop: CancellationToken,
 ) {
     let mut batch = Vec::new();

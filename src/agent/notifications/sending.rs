@@ -123,7 +123,7 @@ impl Notifications {
         let seconds = at.0.div_euclid(1_000);
         let signed = std::str::from_utf8(&secret)
             .ok()
-            .and_then(|secret| signature::sign(secret, (message, seconds), body));
+            .and_then(|secret| signature::sign(secret, message, seconds, body));
         // No other form was ever sealed in this context.
         let signed = signed.ok_or(Error::Sealed(sealed::UnsealError::OtherForm))?;
         let sent = self

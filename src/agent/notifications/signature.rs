@@ -21,7 +21,7 @@ pub(super) fn new_secret() -> SecretString {
 
 /// Returns the value of `webhook-signature`; `None` if the secret has another form. `at` is the time of the
 /// attempt in seconds since 1970.
-pub(super) fn sign(secret: &str, (id, at): (&str, i64), body: &str) -> Option<String> {
+pub(super) fn sign(secret: &str, id: &str, at: i64, body: &str) -> Option<String> {
     let bytes = STANDARD.decode(secret.strip_prefix(PREFIX)?).ok()?;
     let mut mac = Hmac::<Sha256>::new_from_slice(&Zeroizing::new(bytes)).ok()?;
     mac.update(format!("{id}.{at}.{body}").as_bytes());
@@ -42,7 +42,8 @@ mod tests {
     fn it_signs_as_others_do() {
         let signed = sign(
             "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-            ("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330),
+            "msg_p5jXN8AQM9LWM0D4loKWxJek",
+            1_614_265_330,
             r#"{"test": 2432232314}"#,
         );
         assert_eq!(
@@ -55,9 +56,9 @@ mod tests {
     fn no_secret_is_drawn_twice_and_each_signs() {
         let (one, other) = (new_secret(), new_secret());
         assert_ne!(one.expose_secret(), other.expose_secret());
-        assert!(sign(one.expose_secret(), ("msg_1", 1), "{}").is_some());
+        assert!(sign(one.expose_secret(), "msg_1", 1, "{}").is_some());
         for wrong in ["whsec_*", "hush", ""] {
-            assert_eq!(sign(wrong, ("msg_1", 1), "{}"), None, "{wrong}");
+            assert_eq!(sign(wrong, "msg_1", 1, "{}"), None, "{wrong}");
         }
     }
 }

@@ -138,7 +138,7 @@ impl<'s> RuleAccess<'s> {
         self.keep(caller, &new.whose, &rule).await?;
         let has_approved = match (&new.call, call) {
             (Some((key, id)), Some(call)) if rule.effect == policy::Effect::Allow => {
-                self.approve(caller, (key, id), call.digest()).await
+                self.approve(caller, key, id, call.digest()).await
             }
             _ => false,
         };
@@ -188,7 +188,8 @@ impl<'s> RuleAccess<'s> {
     async fn approve(
         &self,
         caller: &Caller,
-        (key, call): (&SessionKey, &CallId),
+        key: &SessionKey,
+        call: &CallId,
         digest: Option<&Digest>,
     ) -> bool {
         let decision = Decision {
@@ -233,9 +234,9 @@ impl<'s> RuleAccess<'s> {
         }
         let tenant = &caller.tenant.id;
         let rules = self.sessions.records().rules();
-        let is_own = rules.remove(tenant, (id, Some(&caller.user.id))).await?;
+        let is_own = rules.remove(tenant, id, Some(&caller.user.id)).await?;
         if !is_own {
-            let is_tenants = is_admin(caller) && rules.remove(tenant, (id, None)).await?;
+            let is_tenants = is_admin(caller) && rules.remove(tenant, id, None).await?;
             if !is_tenants {
                 return Err(self.why_not(caller, id).await?.into());
             }
@@ -269,7 +270,8 @@ impl<'s> RuleAccess<'s> {
     pub async fn offers(
         &self,
         caller: &Caller,
-        (key, id): (&SessionKey, &CallId),
+        key: &SessionKey,
+        id: &CallId,
     ) -> Result<Vec<RuleOffer>, RuleError> {
         let call = self.call(caller, key, id).await?;
         Ok(new_rule::offers(&call, now()))
@@ -318,7 +320,7 @@ impl<'s> RuleAccess<'s> {
             return beside(move || new.rule(call.as_deref(), now())).await?;
         }
         let on_request = self.sessions.servers().hosts_on_request();
-        network::rule(new, (caller, on_request), now())
+        network::rule(new, caller, on_request, now())
     }
 
     async fn call_of(

@@ -15,7 +15,8 @@ const MAX_SHOWN: usize = 100;
 /// hosts that the settings let people allow.
 pub(super) fn rule(
     new: &NewRule,
-    (caller, on_request): (&Caller, &AllowedHosts),
+    caller: &Caller,
+    on_request: &AllowedHosts,
     now: Timestamp,
 ) -> Result<Rule, Refusal> {
     check_shape(new)?;

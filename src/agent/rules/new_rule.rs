@@ -111,7 +111,7 @@ pub(super) fn offers(call: &Call, now: Timestamp) -> Vec<RuleOffer> {
     let Some(facts) = call.facts.as_deref() else {
         return Vec::new();
     };
-    let call = policy_call((facts, &call.args), crate::domain::MicroUsd(0), now);
+    let call = policy_call(facts, &call.args, crate::domain::MicroUsd(0), now);
     let offers = policy::propose(&call);
     let offers = offers.iter().filter_map(|offer| {
         let rule = offer.draft();
@@ -191,7 +191,7 @@ fn of_call(rule: &mut Rule, call: &Call, now: Timestamp) -> Result<(), Refusal> 
         .definition
         .as_ref()
         .map(|definition| definition.as_str().to_owned());
-    let call = policy_call((facts, &call.args), crate::domain::MicroUsd(0), now);
+    let call = policy_call(facts, &call.args, crate::domain::MicroUsd(0), now);
     let offered = policy::propose(&call);
     let same = offered.iter().find(|offer| offer.draft().when == rule.when);
     let examples = same.and_then(|offer| offer.draft().examples.clone());

@@ -90,13 +90,13 @@ impl RuleAccess<'_> {
         let offering = self.sessions.servers().offering(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
         let others = if new.whose == RuleWhose::Tenant {
-            Some(self.others_calls(caller, (&rule, &offering)).await?)
+            Some(self.others_calls(caller, &rule, &offering).await?)
         } else {
             None
         };
         let past = self.past_calls(&rows).await;
         let owner = caller.user.id.clone();
-        let compared = beside(move || Self::compare(&offering, (&rows, past), &rule, &owner));
+        let compared = beside(move || Self::compare(&offering, &rows, past, &rule, &owner));
         Ok(Simulation {
             others,
             ..compared.await?
@@ -105,7 +105,8 @@ impl RuleAccess<'_> {
 
     fn compare(
         offering: &ToolOffering,
-        (rows, past): (&[SessionRow], Vec<PastCall>),
+        rows: &[SessionRow],
+        past: Vec<PastCall>,
         rule: &Rule,
         owner: &UserId,
     ) -> Simulation {
@@ -148,7 +149,8 @@ impl RuleAccess<'_> {
     async fn others_calls(
         &self,
         caller: &Caller,
-        (rule, offering): (&Rule, &ToolOffering),
+        rule: &Rule,
+        offering: &ToolOffering,
     ) -> Result<OthersCalls, RuleError> {
         let sessions = self.sessions.records().sessions();
         let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;

@@ -41,7 +41,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
         Event::UserMessage {
             text, attachments, ..
         } => put(seq, 0, TextKind::Message, message_text(text, attachments)),
-        Event::Said { text, calls, .. } => return of_said(commit, seq, (text, calls)),
+        Event::Said { text, calls, .. } => return of_said(commit, seq, text, calls),
         Event::ViewCalled { call, .. } => put(seq, 0, TextKind::Call, called_text(call)),
         Event::Answered { text, .. }
         | Event::Cancelled {
@@ -59,7 +59,7 @@ fn of_event(commit: &Commit, seq: u64, event: &Event) -> Vec<TextChange> {
 }
 
 /// Returns the text of an answer, and the calls that it asked for.
-fn of_said(commit: &Commit, seq: u64, (text, calls): (&str, &[SaidCall])) -> Vec<TextChange> {
+fn of_said(commit: &Commit, seq: u64, text: &str, calls: &[SaidCall]) -> Vec<TextChange> {
     let said = put(commit, (seq, 0), TextKind::Answer, text.to_owned());
     let calls = (1..).zip(calls);
     let calls = calls.map(|(part, call)| put(commit, (seq, part), TextKind::Call, call_text(call)));

@@ -58,7 +58,8 @@ pub struct FoundText {
 
 /// Searches all sessions of the caller.
 pub(in crate::agent) async fn find(
-    (store, records): (&Arc<dyn LiveStore>, &Records),
+    store: &Arc<dyn LiveStore>,
+    records: &Records,
     caller: &Caller,
     query: &SearchQuery,
     below: Option<i64>,

@@ -22,13 +22,13 @@ pub(super) fn count(replica: &Replica, commit: &Commit) {
                 finish,
                 turn,
                 ..
-            } => count_answer(replica, (*turn, finish), *duration_ms),
+            } => count_answer(replica, *turn, finish, *duration_ms),
             Event::TurnFailed { .. } => instruments().turn_ended("failed"),
             Event::Cancelled { .. } => instruments().turn_ended("cancelled"),
             Event::ApprovalAsked { .. } => instruments().call_became("asked"),
             Event::Decided {
                 call, verdict, by, ..
-            } => count_decision(replica, call, (*verdict, by), commit.at),
+            } => count_decision(replica, call, *verdict, by, commit.at),
             Event::Started { .. } => instruments().call_became("started"),
             Event::Ended { outcome, name, .. } => count_end(replica, name, outcome),
             Event::Thinking {
@@ -54,7 +54,7 @@ fn log_calls(replica: &Replica, turn: TurnId, calls: usize) {
     tracing::debug!(session.id = %replica.key.session, turn = turn.0, calls, "Processing {calls} tool calls.");
 }
 
-fn count_answer(replica: &Replica, (turn, finish): (TurnId, &str), duration_ms: u64) {
+fn count_answer(replica: &Replica, turn: TurnId, finish: &str, duration_ms: u64) {
     tracing::debug!(session.id = %replica.key.session, turn = turn.0, finish, "No tool calls. Task complete.");
     if finish == "max_iterations" {
         warn_of_limit(replica, turn);
@@ -113,12 +113,7 @@ fn log_call(replica: &Replica, name: &str, outcome: &Outcome) {
     }
 }
 
-fn count_decision(
-    replica: &Replica,
-    call: &CallId,
-    (verdict, by): (Verdict, &Decider),
-    at: Timestamp,
-) {
+fn count_decision(replica: &Replica, call: &CallId, verdict: Verdict, by: &Decider, at: Timestamp) {
     let verdict = match verdict {
         Verdict::Approved => "approved",
         // Counted when the call ends, with the same word.
@@ -143,7 +138,7 @@ pub(super) fn record(replica: &Replica, commit: &Commit) {
     let turn = replica.state.control.turn.as_ref();
     let traced = turn.and_then(|turn| Some((turn, replica.agent.trace(turn.id, turn.started)?)));
     let Some((turn, trace)) = traced else { return };
-    let end = |how: &TurnEnd<'_>| trace_end(replica, (&trace, turn), how, commit.at);
+    let end = |how: &TurnEnd<'_>| trace_end(replica, &trace, turn, how, commit.at);
     for event in &commit.events {
         match event {
             Event::Decided { call, .. } | Event::Ended { call, .. } => {
@@ -161,29 +156,23 @@ pub(super) fn record(replica: &Replica, commit: &Commit) {
 
 fn of_call(trace: &TurnTrace, call: &Call, event: &Event, at: Timestamp) {
     if let Event::Decided { verdict, by, .. } = event {
-        decided(trace, call, (*verdict, by), at);
+        decided(trace, call, *verdict, by, at);
     } else if let Event::Ended { outcome, .. } = event {
         trace.call_ended(call, outcome, at);
     }
 }
 
-fn trace_end(
-    replica: &Replica,
-    (trace, turn): (&TurnTrace, &Turn),
-    how: &TurnEnd<'_>,
-    at: Timestamp,
-) {
+fn trace_end(replica: &Replica, trace: &TurnTrace, turn: &Turn, how: &TurnEnd<'_>, at: Timestamp) {
     let choice = replica
         .state
         .control
         .asked()
         .unwrap_or(&replica.genesis.model);
-    let asked = (replica.provider_kind(), choice, turn.iteration);
-    trace.ended(how, asked, at);
+    trace.ended(how, replica.provider_kind(), choice, turn.iteration, at);
 }
 
 /// Ends the span of a wait. A rule decides at once, so only its rejections are traced.
-fn decided(trace: &TurnTrace, call: &Call, (verdict, by): (Verdict, &Decider), at: Timestamp) {
+fn decided(trace: &TurnTrace, call: &Call, verdict: Verdict, by: &Decider, at: Timestamp) {
     let is_person = matches!(by, Decider::Person(_));
     let verdict = match verdict {
         Verdict::Approved if is_person => "approved",

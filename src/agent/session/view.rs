@@ -112,7 +112,7 @@ impl Replica {
         let choice = control.asked().unwrap_or(&self.genesis.model);
         let (tokens, parts) = self.request_tokens(choice);
         self.agent
-            .spent_elsewhere(control, (choice, tokens, &parts), so_far)
+            .spent_elsewhere(control, choice, tokens, &parts, so_far)
     }
 
     /// Estimates the tokens of a request to that model now, with their composition.
@@ -125,9 +125,14 @@ impl Replica {
         let Ok(base) = self.agent.request_base(choice, reads, counter) else {
             return (0, RequestParts::default());
         };
-        let shown = self.window((&arranged, choice), (own, base.limits), counter);
-        let of_what = (shown.read(), self.state.control.context.question);
-        let parts = self.agent.composition(&base, of_what, counter);
+        let shown = self.window(&arranged, choice, own, base.limits, counter);
+
+        let parts = self.agent.composition(
+            &base,
+            shown.read(),
+            self.state.control.context.question,
+            counter,
+        );
         (base.tokens + shown.tokens, parts)
     }
 
@@ -163,8 +168,10 @@ impl Replica {
     /// read `own`.
     fn window(
         &self,
-        (arranged, choice): (&ArrangedContexts, &ModelChoice),
-        (own, limits): (history::Limits, history::Limits),
+        arranged: &ArrangedContexts,
+        choice: &ModelChoice,
+        own: history::Limits,
+        limits: history::Limits,
         counter: Counter,
     ) -> history::Window {
         let reader = self.agent.reader(choice, own);
@@ -195,7 +202,7 @@ impl Replica {
         let (limits, whole) = base
             .as_ref()
             .map_or(usual, |base| (base.limits, base.whole));
-        let shown = self.window((&arranged, self.choice()), (own, limits), counter);
+        let shown = self.window(&arranged, self.choice(), own, limits, counter);
         let hidden = self
             .state
             .entries

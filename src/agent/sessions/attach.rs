@@ -34,7 +34,7 @@ impl Upload {
     pub async fn finish(self, name: &str, bytes: Vec<u8>) -> Result<Attachment, Refusal> {
         let to = AttachedTo::Stored(&self.key);
         let counted = Some(self.counted);
-        self.attachments.keep(to, (name, bytes), counted).await
+        self.attachments.keep(to, name, bytes, counted).await
     }
 }
 

@@ -76,9 +76,9 @@ impl Sessions {
         caller: &Caller,
         proof: &SecretHash,
     ) -> Result<Option<Gesture>, Refusal> {
-        let whose = (&caller.tenant.id, &caller.user.id);
+        let (tenant, user) = (&caller.tenant.id, &caller.user.id);
         let gestures = self.records().gestures();
-        let taken = gestures.take_proof(whose, (proof, &key.session), now());
+        let taken = gestures.take_proof(tenant, user, proof, &key.session, now());
         taken.await.map_err(|_| store_away())
     }
 }

@@ -41,7 +41,7 @@ pub async fn fork(
         session: SessionId::from_bits(rand::random()),
     };
     let ForkRequest { from_seq, mut then } = request;
-    let (journal, state) = write_fork(sessions, key, &new, (caller, from_seq)).await?;
+    let (journal, state) = write_fork(sessions, key, &new, caller, from_seq).await?;
     sessions.0.projection.update(&new, &state.control);
     let is_unanswered = !state.control.waiting.is_empty();
     let awaits_workspace = state.control.awaits_workspace;
@@ -87,8 +87,10 @@ pub async fn family(
     let row = rows.find(key).await.map_err(away)?;
     let origin = row.and_then(|row| row.forked_from);
     let root = origin.map_or_else(|| key.session.clone(), |origin| origin.root);
-    let whose = (&caller.tenant.id, &caller.user.id);
-    rows.family(whose, &root).await.map_err(away)
+
+    rows.family(&caller.tenant.id, &caller.user.id, &root)
+        .await
+        .map_err(away)
 }
 
 /// Writes the new session's journal, after its attachments: a session that exists has everything that its
@@ -97,7 +99,8 @@ async fn write_fork(
     sessions: &Sessions,
     key: &SessionKey,
     new: &SessionKey,
-    (caller, from_seq): (&Caller, Option<u64>),
+    caller: &Caller,
+    from_seq: Option<u64>,
 ) -> Result<(Journal, SessionState), Refusal> {
     let source = Journal::new(Arc::clone(&sessions.0.store), key.clone());
     let id = || CommitId::from_bits(rand::random());

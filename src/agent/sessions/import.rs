@@ -102,7 +102,7 @@ impl Importing {
         let first = conversation.said.iter().find_map(|said| said.at);
         let begun = conversation.created_at.or(first).unwrap_or(now);
         let genesis = registry.genesis(&key.tenant, self.caller.actor());
-        let mut import = Import::new(genesis, (&conversation.title, begun, now), id());
+        let mut import = Import::new(genesis, &conversation.title, begun, now, id());
         for said in &conversation.said {
             import.take(said, id());
         }
@@ -139,8 +139,8 @@ impl Importing {
                 known.clone()
             } else {
                 let to = AttachedTo::Ahead(key);
-                let content = (file.name.as_str(), file.content.to_vec());
-                let kept = match attachments.keep(to, content, None).await {
+                let content = file.content.to_vec();
+                let kept = match attachments.keep(to, &file.name, content, None).await {
                     Ok(attachment) => Ok(attachment),
                     Err(refusal) if refusal.code == Code::StoreUnavailable => return Err(refusal),
                     Err(refusal) => Err(refusal.message),

@@ -50,9 +50,9 @@ impl Sessions {
         limit: usize,
     ) -> Result<SessionsPage, store::Error> {
         self.listed().await;
-        let whose = (&caller.tenant.id, &caller.user.id);
+        let (tenant, owner) = (&caller.tenant.id, &caller.user.id);
         let rows = self.0.factory.parts.place.records.sessions();
-        rows.list(whose, filter, after, limit).await
+        rows.list(tenant, owner, filter, after, limit).await
     }
 
     /// Returns the session's row on its owner's list; `None` if it is not written yet. To anybody else the
@@ -171,8 +171,15 @@ impl Sessions {
             let whose = (&caller.tenant.id, &caller.user.id);
             self.0.indexing.index_of(whose).await?;
         }
-        let stores = (&self.0.store, &self.0.factory.parts.place.records);
-        finding::find(stores, caller, query, below).await
+
+        finding::find(
+            &self.0.store,
+            &self.0.factory.parts.place.records,
+            caller,
+            query,
+            below,
+        )
+        .await
     }
 
     /// Returns the `seq` of events in one session that match, oldest first, including everything acknowledged

@@ -265,11 +265,12 @@ impl Sessions {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        (after, limit): (u64, usize),
+        after: u64,
+        limit: usize,
     ) -> Result<shared::TranscriptPart, Refusal> {
         self.admit(key, caller).await?;
         let journal = Journal::new(Arc::clone(&self.0.store), key.clone());
-        shared::TranscriptPart::stored(journal, (after, u64::MAX), limit).await
+        shared::TranscriptPart::stored(journal, after, u64::MAX, limit).await
     }
 
     /// Succeeds if the caller may see the session.

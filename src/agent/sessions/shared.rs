@@ -54,7 +54,8 @@ pub struct TranscriptPart {
 impl TranscriptPart {
     pub(super) async fn stored(
         journal: Journal,
-        (after, until): (u64, u64),
+        after: u64,
+        until: u64,
         limit: usize,
     ) -> Result<Self, Refusal> {
         let key = journal.key().clone();
@@ -92,7 +93,9 @@ impl Sharing<'_> {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        (audience, now, expires_at): (Audience, Timestamp, Option<Timestamp>),
+        audience: Audience,
+        now: Timestamp,
+        expires_at: Option<Timestamp>,
     ) -> Result<(SharedSession, Option<SecretString>), RowError> {
         let seq = self.own_seq(key, caller).await?;
         self.0.listed().await;
@@ -173,7 +176,7 @@ impl Sharing<'_> {
         limit: usize,
     ) -> Result<TranscriptPart, Refusal> {
         let journal = Journal::new(Arc::clone(&self.0.0.store), view.key.clone());
-        TranscriptPart::stored(journal, (after, view.seq), limit).await
+        TranscriptPart::stored(journal, after, view.seq, limit).await
     }
 
     /// Returns an attachment of the shared session.

@@ -107,7 +107,7 @@ async fn advance(
             if damaged.contains(&progress.key) {
                 continue;
             }
-            match complete_if_behind((live, records), &progress, true).await {
+            match complete_if_behind(live, records, &progress, true).await {
                 Ok(was_behind) => completed += usize::from(was_behind),
                 Err(CompletionError::Store(error)) if !error.is_damage() => return Err(error),
                 Err(error) => {
@@ -124,12 +124,13 @@ async fn advance(
 /// Completes the rows of a session whose journal is about to be deleted, because its usage was paid for. A
 /// damaged journal is skipped.
 pub(in crate::agent) async fn complete_before_removal(
-    (live, records): (&Arc<dyn LiveStore>, &Records),
+    live: &Arc<dyn LiveStore>,
+    records: &Records,
     key: &SessionKey,
 ) -> Result<(), Refusal> {
     let completing = async {
         if let Some(progress) = records.usage().progress(key).await? {
-            complete_if_behind((live, records), &progress, false).await?;
+            complete_if_behind(live, records, &progress, false).await?;
         }
         Ok::<(), CompletionError>(())
     };
@@ -145,20 +146,22 @@ pub(in crate::agent) async fn complete_before_removal(
 
 /// Returns true if there was something to complete.
 async fn complete_if_behind(
-    (live, records): (&Arc<dyn LiveStore>, &Records),
+    live: &Arc<dyn LiveStore>,
+    records: &Records,
     progress: &UsageProgress,
     is_in_background: bool,
 ) -> Result<bool, CompletionError> {
     let is_behind = live.version(&progress.key).await? > progress.version;
     if is_behind {
-        complete((live, records), progress, is_in_background).await?;
+        complete(live, records, progress, is_in_background).await?;
     }
     Ok(is_behind)
 }
 
 /// Reads the journal from its beginning, because rows depend on earlier commits. Existing rows stay.
 async fn complete(
-    (live, records): (&Arc<dyn LiveStore>, &Records),
+    live: &Arc<dyn LiveStore>,
+    records: &Records,
     progress: &UsageProgress,
     is_in_background: bool,
 ) -> Result<(), CompletionError> {

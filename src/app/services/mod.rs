@@ -74,14 +74,13 @@ impl Services {
         // A sandbox starts in another folder than this process.
         let data_dir = std::path::absolute(dir.path())?;
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
-        let (disk, trial) =
-            sandboxes::begin(&settings.sandbox, (data_dir, folder), &agents.0).await;
+        let (disk, trial) = sandboxes::begin(&settings.sandbox, data_dir, folder, &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         join(&store, settings, url).await?;
         let tenancy = Tenancy::new(&store, Clock::system());
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
-        let place = sandboxes::open(&settings.sandbox, (names, &disk), trial).await;
+        let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;
         let model = model.await??.announced();
         let report = System::new(doctor::report(settings, &place, &model, &store));
         let providers = model.register(&store, &settings.auth).await?;
@@ -93,8 +92,8 @@ impl Services {
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         let context = contexts::open(settings, reads, &guard)?;
-        let servers = servers::open(settings, &store, (Arc::clone(&place), guard), &agents)?;
-        follow(found, (&report, &servers), &store, &agents);
+        let servers = servers::open(settings, &store, Arc::clone(&place), guard, &agents)?;
+        follow(found, &report, &servers, &store, &agents);
         let traces = open_traces(&settings.telemetry)?;
         let skills = open_skills(&settings.skills, store.records());
         let parts = AgentParts {
@@ -104,13 +103,16 @@ impl Services {
             observer: reads.1.observer.clone(),
             ..agent_parts(
                 settings,
-                (providers.clone(), context),
-                (place, servers.clone(), store.records()),
+                providers.clone(),
+                context,
+                place,
+                servers.clone(),
+                store.records(),
                 open_budgets(settings, &store, &agents).await?,
             )
         };
         let factory = AgentFactory::new(parts);
-        let sessions = start_sessions(&store, (settings, factory), &agents).await?;
+        let sessions = start_sessions(&store, settings, factory, &agents).await?;
         Ok(Self {
             installation,
             store,
@@ -158,13 +160,14 @@ async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::
 /// Keeps people informed about the disk and the sandbox runtime from now on.
 fn follow(
     place: sandboxes::FoundRuntime,
-    (report, servers): (&System, &Servers),
+    report: &System,
+    servers: &Servers,
     store: &Store,
     agents: &(TaskTracker, CancellationToken),
 ) {
     let showing = disk::show(place.disk.clone(), report.clone(), agents.1.clone());
     agents.0.spawn(showing);
-    deferred_engine::begin(place, (report.clone(), servers.clone()), store, agents);
+    deferred_engine::begin(place, report.clone(), servers.clone(), store, agents);
 }
 
 /// Opens the budgets, and returns the reservations of ended requests from now on.
@@ -228,7 +231,8 @@ fn open_skills(said: &config::Skills, records: Records) -> Skills {
 /// Starts the registry, and continues the unfinished work of an earlier process.
 async fn start_sessions(
     store: &Store,
-    (settings, factory): (&Settings, AgentFactory),
+    settings: &Settings,
+    factory: AgentFactory,
     agents: &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<Sessions> {
     let sessions = Sessions::start(
@@ -259,8 +263,9 @@ fn forget(settings: &config::Store, store: &Store, agents: &(TaskTracker, Cancel
     else {
         return;
     };
-    let stores = (store.live(), store.records());
-    let looking = agent::remove_expired_rows(stores, after, agents.1.clone());
+
+    let looking =
+        agent::remove_expired_rows(store.live(), store.records(), after, agents.1.clone());
     agents.0.spawn(looking);
 }
 
@@ -325,8 +330,11 @@ fn context_rules(
 
 fn agent_parts(
     settings: &Settings,
-    (providers, context): (Providers, ContextSources),
-    (place, servers, records): (Arc<SandboxHost>, Servers, Records),
+    providers: Providers,
+    context: ContextSources,
+    place: Arc<SandboxHost>,
+    servers: Servers,
+    records: Records,
     budgets: Budgets,
 ) -> AgentParts {
     let (chat, llm) = (&settings.chat, &settings.llm);

@@ -20,11 +20,13 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     let id = id.map_or(field(&conversation, "id"), |_| {
         field(&conversation, "conversation_id")
     });
-    let head = (
+
+    let mut reading = Reading::new(
+        "chatgpt",
+        id,
         field(&conversation, "title"),
         time(field(&conversation, "create_time")),
     );
-    let mut reading = Reading::new("chatgpt", id, head);
     // Walks from the last message to the first. Each message is visited once, even if the links form a
     // cycle.
     let mut branch = Vec::new();

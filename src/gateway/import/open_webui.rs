@@ -24,7 +24,7 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
         .as_str()
         .map_or(field(chat, "title"), |_| field(&entry, "title"));
     let created = time(field(&entry, "created_at")).or_else(|| time(field(chat, "timestamp")));
-    let mut reading = Reading::new("open-webui", id, (title, created));
+    let mut reading = Reading::new("open-webui", id, title, created);
     for message in branch(chat)? {
         say(&mut reading, message);
     }

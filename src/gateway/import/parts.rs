@@ -43,7 +43,8 @@ impl Reading {
     pub(super) fn new(
         place: &'static str,
         id: &Value,
-        (title, created_at): (&Value, Option<Timestamp>),
+        title: &Value,
+        created_at: Option<Timestamp>,
     ) -> Self {
         let id = id
             .as_str()

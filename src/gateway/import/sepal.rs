@@ -23,7 +23,8 @@ pub(super) fn read(entry: &RawValue) -> Option<Reading> {
     let mut reading = Reading::new(
         "sepal",
         field(&document, "id"),
-        (field(&document, "title"), begun),
+        field(&document, "title"),
+        begun,
     );
     let withdrawn = events.iter().filter_map(|event| {
         let rest = last(event);

@@ -216,8 +216,14 @@ impl ServerHandler for AgentServer {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let client = self.task_client(&context)?;
-        let answers = (request.task_id.as_str(), request.input_responses);
-        Box::pin(self.tasks.update(&self.asking, client, answers)).await
+
+        Box::pin(self.tasks.update(
+            &self.asking,
+            client,
+            request.task_id.as_str(),
+            request.input_responses,
+        ))
+        .await
     }
 
     async fn cancel_task(

@@ -22,7 +22,8 @@ pub async fn serve_stdio(
     sessions: Sessions,
     caller: Caller,
     exposure: Arc<Exposure>,
-    (life, buffer): (Life, usize),
+    life: Life,
+    buffer: usize,
 ) -> anyhow::Result<()> {
     let threshold = Threshold::default();
     let server = AgentServer {

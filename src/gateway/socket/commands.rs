@@ -17,14 +17,14 @@ use crate::session::Refusal;
 pub(super) async fn run(
     context: &SocketContext,
     client: &Client,
-    (connection, key): (&Connection, &SessionKey),
+    connection: &Connection,
+    key: &SessionKey,
 ) -> Refusal {
     loop {
         match connection.queued.next().await {
             // Boxed, because a socket is idle for most of its life.
             ConnectionTask::Answer(inbound) => {
-                if let Some(end) =
-                    Box::pin(answer(context, client, (connection, key), inbound)).await
+                if let Some(end) = Box::pin(answer(context, client, connection, key, inbound)).await
                 {
                     return end;
                 }
@@ -43,7 +43,8 @@ pub(super) async fn run(
 async fn answer(
     context: &SocketContext,
     client: &Client,
-    (connection, key): (&Connection, &SessionKey),
+    connection: &Connection,
+    key: &SessionKey,
     inbound: Box<Inbound>,
 ) -> Option<Refusal> {
     if !connection.is_still_valid(&context.state.tenancy).await {

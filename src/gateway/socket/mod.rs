@@ -96,7 +96,8 @@ impl SocketContext {
 pub fn layer(
     state: GatewayState,
     settings: SocketSettings,
-    (tasks, stop): (TaskTracker, CancellationToken),
+    tasks: TaskTracker,
+    stop: CancellationToken,
 ) -> (SocketIoLayer, SocketIo) {
     let (layer, io) = SocketIo::builder()
         .ping_interval(settings.ping_interval)
@@ -184,12 +185,12 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
     if let Some(refusal) = context.state.providers.missing_key(tenant, choice) {
         return Box::pin(dismiss(&client, &refusal)).await;
     }
-    let mut pump = Pump::new(&context, &client, (&connection, key));
+    let mut pump = Pump::new(&context, &client, &connection, key);
     let aside = pin!(async {
         tokio::select! {
             biased;
             end = connection.ends.next() => end,
-            end = commands::run(&context, &client, (&connection, key)) => End::Told(end),
+            end = commands::run(&context, &client, &connection, key) => End::Told(end),
         }
     });
     let end = tokio::select! {

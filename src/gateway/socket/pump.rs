@@ -58,7 +58,8 @@ impl<'a> Pump<'a> {
     pub(super) fn new(
         context: &'a SocketContext,
         client: &'a Client,
-        (connection, key): (&'a Connection, &'a SessionKey),
+        connection: &'a Connection,
+        key: &'a SessionKey,
     ) -> Self {
         Self {
             context,

@@ -78,7 +78,8 @@ pub(super) async fn fallback(
     answer(
         embedded,
         &state.access.base_path(),
-        (&method, uri.path()),
+        &method,
+        uri.path(),
         &headers,
     )
 }
@@ -86,7 +87,8 @@ pub(super) async fn fallback(
 fn answer(
     source: Source,
     base: &str,
-    (method, path): (&Method, &str),
+    method: &Method,
+    path: &str,
     headers: &HeaderMap,
 ) -> Response {
     let path = path.trim_start_matches('/');
@@ -102,7 +104,7 @@ fn answer(
     if path != "index.html" {
         let asset = if is_hidden(path) { None } else { source(path) };
         if let Some(asset) = asset {
-            let mut response = file(source, (path, asset), headers);
+            let mut response = file(source, path, asset, headers);
             if path == DIAGRAM {
                 seal(response.headers_mut());
             }
@@ -152,7 +154,7 @@ fn is_file_name(path: &str) -> bool {
             .is_some_and(|name| name.contains('.'))
 }
 
-fn file(source: Source, (path, plain): (&str, Asset), headers: &HeaderMap) -> Response {
+fn file(source: Source, path: &str, plain: Asset, headers: &HeaderMap) -> Response {
     let cache = if path.starts_with(HASHED) {
         "public, max-age=31536000, immutable"
     } else {

@@ -30,7 +30,7 @@ fn get(path: &str, headers: &[(&'static str, &'static str)]) -> Response {
         )
     };
     let headers: HeaderMap = headers.iter().map(line).collect();
-    answer(files, "/", (&Method::GET, path), &headers)
+    answer(files, "/", &Method::GET, path, &headers)
 }
 
 async fn text(response: Response) -> String {
@@ -77,18 +77,18 @@ fn page_routes_get_the_index_and_missing_files_do_not() {
         assert_eq!(get(path, &[]).status(), 404, "{path}");
     }
     assert_eq!(
-        answer(files, "/", (&Method::POST, "/welcome"), &HeaderMap::new()).status(),
+        answer(files, "/", &Method::POST, "/welcome", &HeaderMap::new()).status(),
         405
     );
     assert_eq!(
-        answer(files, "/", (&Method::POST, "/api/x"), &HeaderMap::new()).status(),
+        answer(files, "/", &Method::POST, "/api/x", &HeaderMap::new()).status(),
         404
     );
 }
 
 #[tokio::test]
 async fn the_index_learns_its_path() {
-    let response = answer(files, "/sepal/", (&Method::GET, "/s/x"), &HeaderMap::new());
+    let response = answer(files, "/sepal/", &Method::GET, "/s/x", &HeaderMap::new());
     assert!(text(response).await.contains(r#"<base href="/sepal/" />"#));
 }
 
@@ -172,7 +172,7 @@ fn what_the_browser_has_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_build_without_the_page_says_what_to_do() {
-    let response = answer(|_| None, "/", (&Method::GET, "/"), &HeaderMap::new());
+    let response = answer(|_| None, "/", &Method::GET, "/", &HeaderMap::new());
     assert_eq!(response.status(), 404);
     assert_eq!(text(response).await, NOT_BUILT);
 }

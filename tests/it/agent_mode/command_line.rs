@@ -97,7 +97,8 @@ async fn without_a_terminal_tools_run_only_when_told() {
 
 /// Starts a daemon; the process, where it listens, and what else it says.
 async fn daemon(
-    (folder, model): (&TempDir, &ModelStub),
+    folder: &TempDir,
+    model: &ModelStub,
     args: &[&str],
 ) -> (Child, String, Lines<BufReader<ChildStdout>>) {
     let mut command = sepal(folder);
@@ -127,7 +128,7 @@ async fn the_flag_alone_makes_a_daemon_too_and_goes_with_nothing_else() {
     let quiet = "runtime: {transports: {http: {enabled: false}}}";
     std::fs::write(&file, quiet).unwrap();
     let args = ["--config", file.to_str().unwrap(), "--daemon"];
-    let (mut process, url, _lines) = daemon((&folder, &model), &args).await;
+    let (mut process, url, _lines) = daemon(&folder, &model, &args).await;
     model.will_say("It is noon.");
     let body = json!({"method": "tools/call",
         "params": {"name": "process", "arguments": {"input": "What time is it?"}}});
@@ -189,7 +190,7 @@ async fn an_agent_whose_settings_switch_stdio_off_does_not_serve_on_it_but_answe
 #[tokio::test]
 async fn a_daemon_answers_this_machine_without_a_key() {
     let (folder, model) = (TempDir::new().unwrap(), ModelStub::start().await);
-    let (_process, url, mut lines) = daemon((&folder, &model), &["agent", "--daemon"]).await;
+    let (_process, url, mut lines) = daemon(&folder, &model, &["agent", "--daemon"]).await;
     let clients = loop {
         let line = lines.next_line().await.unwrap().unwrap();
         if let Some((_, clients)) = line.split_once("MCP clients: ") {

@@ -145,7 +145,7 @@ async fn a_round_goes_on_after_an_orderly_stop() {
         crate::support::beside(|| server.stop()).await;
     };
     // What this client hears is that its call has ended.
-    tokio::join!(before.send("tools/call", ("process", answered)), stop);
+    tokio::join!(before.send("tools/call", "process", answered), stop);
     model.release();
     model.will_say("Here.");
     let server = Server::start_with(&data, &model, &[]);

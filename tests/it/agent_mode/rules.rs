@@ -31,7 +31,7 @@ async fn called(app: &TestApp, person: &Person, command: &str) -> (String, Vec<S
     (read, asked)
 }
 
-async fn give(app: &TestApp, person: &Person, (effect, scope): (&str, &str), word: &str) {
+async fn give(app: &TestApp, person: &Person, effect: &str, scope: &str, word: &str) {
     let body = json!({
         "effect": effect, "scope": scope, "when": { "command": [{ "words": [word] }] },
     });
@@ -46,8 +46,8 @@ async fn rules_decide_over_mcp_as_in_the_page() {
     let admin = app.person_with("acme", Role::Admin).await;
     let ana = app.person("acme").await;
     let stranger = app.person("other").await;
-    give(&app, &admin, ("deny", "tenant"), "touch").await;
-    give(&app, &ana, ("allow", "person"), "echo").await;
+    give(&app, &admin, "deny", "tenant", "touch").await;
+    give(&app, &ana, "allow", "person", "echo").await;
 
     let (read, asked) = called(&app, &ana, "echo allowed").await;
     assert!(read.contains("allowed"), "{read}");

@@ -250,17 +250,10 @@ async fn after_a_kill_the_next_start_answers() {
 }
 
 async fn asked_for_a_file(approves: Option<bool>, ways: &str) -> (Agent, String) {
-    asked_to(
-        json!({"path": "a.txt", "content": "hush"}),
-        (approves, ways),
-    )
-    .await
+    asked_to(json!({"path": "a.txt", "content": "hush"}), approves, ways).await
 }
 
-async fn asked_to(
-    call: serde_json::Value,
-    (approves, ways): (Option<bool>, &str),
-) -> (Agent, String) {
+async fn asked_to(call: serde_json::Value, approves: Option<bool>, ways: &str) -> (Agent, String) {
     let env = [("SPL_SANDBOX", "bubblewrap"), ("SPL_AGENT_APPROVAL", ways)];
     let agent = start(approves, &env).await;
     agent.model.will_call("write_file", call).then_say("Done");
@@ -317,7 +310,7 @@ async fn without_anybody_to_ask_a_call_is_denied_or_runs_as_the_settings_say() {
 async fn a_client_is_shown_all_of_a_call_with_nothing_hidden_in_it() {
     let content = format!("{}the end", "line\n".repeat(600));
     let call = json!({"path": "a\u{202e}txt.exe", "content": content});
-    let (agent, read) = asked_to(call, (Some(true), "elicit, deny")).await;
+    let (agent, read) = asked_to(call, Some(true), "elicit, deny").await;
     assert!(!read.contains("Rejected"), "{read}");
     let asked = agent.client.service().asked.lock().await.clone();
     assert!(asked[0].contains("a⟦U+202E⟧txt.exe"), "{asked:?}");
@@ -332,7 +325,7 @@ async fn a_client_is_shown_all_of_a_call_with_nothing_hidden_in_it() {
 #[tokio::test]
 async fn a_call_that_is_too_long_for_a_client_is_refused_there_in_words() {
     let call = json!({"path": "a.txt", "content": "x".repeat(9_000)});
-    let (agent, read) = asked_to(call, (Some(true), "elicit, web, deny")).await;
+    let (agent, read) = asked_to(call, Some(true), "elicit, web, deny").await;
     assert!(
         read.contains("Rejected") && read.contains("can be shown 8000 at most"),
         "{read}"

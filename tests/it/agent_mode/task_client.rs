@@ -30,7 +30,8 @@ impl Client {
 
     /// The whole JSON-RPC answer. News of what goes on may stand before it in its stream, and behind it.
     pub(super) async fn ask(&self, method: &str, with: (&str, Value)) -> Value {
-        let text = self.send(method, with).await;
+        let (name, params) = with;
+        let text = self.send(method, name, params).await;
         let data = text.lines().filter_map(|line| line.strip_prefix("data:"));
         let all = data.chain([text.as_str()]);
         let mut read = all.filter_map(|data| serde_json::from_str::<Value>(data).ok());
@@ -39,7 +40,7 @@ impl Client {
     }
 
     /// Whatever comes back.
-    pub(super) async fn send(&self, method: &str, (name, mut params): (&str, Value)) -> String {
+    pub(super) async fn send(&self, method: &str, name: &str, mut params: Value) -> String {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },

@@ -9,7 +9,7 @@ use crate::support::TestApp;
 #[tokio::test]
 async fn a_budget_that_is_used_up_answers_no_server() {
     let app = TestApp::start_with(&PRICED).await;
-    let (mut socket, owner, _server) = calling(&app, ("sample", on())).await;
+    let (mut socket, owner, _server) = calling(&app, "sample", on()).await;
     let asked = asked(&mut socket).await;
     let client = Client::with_key(&app, &owner.key);
     let limit = cost(&client).await;

@@ -106,12 +106,12 @@ async fn a_killed_gateway_of_two_holds_nothing_beyond_its_leases_and_the_other_s
     let totals = &usage["totals"];
     assert_eq!(totals["requests"], 3 * EACH, "{usage}");
     assert_eq!(totals["estimatedRequests"], EACH, "{usage}");
-    check_sessions(&here, (left.address, &key)).await;
+    check_sessions(&here, left.address, &key).await;
     model.forget_rest();
 }
 
 /// What a session says of itself is what its rows sum up to, also where it was taken over.
-async fn check_sessions(client: &Client, (address, key): (SocketAddr, &str)) {
+async fn check_sessions(client: &Client, address: SocketAddr, key: &str) {
     let report = client.get("/api/usage?by=session&limit=100").await.ok(200);
     let items = report["items"].as_array().unwrap();
     assert_eq!(items.len(), 2 * EACH, "{report}");

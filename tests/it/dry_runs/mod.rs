@@ -26,7 +26,8 @@ const TREE: &str = r"(find . -mindepth 1 -type f -printf 'f %m %T@ %P ' -exec sh
 pub(crate) async fn asked(
     app: &TestApp,
     socket: &mut TestSocket,
-    (tool, args): (&str, Value),
+    tool: &str,
+    args: Value,
 ) -> Value {
     app.model.will_call(tool, args).then_say("Done");
     socket.say("go").await;
@@ -85,8 +86,13 @@ async fn with_files(app: &TestApp) -> Ana {
 
 /// A call of [`COMMAND`] waits; its card.
 async fn asked_to_change(app: &TestApp, socket: &mut TestSocket) -> Value {
-    let call = ("execute_command", json!({ "command": COMMAND }));
-    asked(app, socket, call).await
+    asked(
+        app,
+        socket,
+        "execute_command",
+        json!({ "command": COMMAND }),
+    )
+    .await
 }
 
 fn shows_what_changed(report: &Value) {
@@ -180,7 +186,7 @@ async fn a_session_without_files_has_dry_runs_too_and_goes_on_having_none() {
     let ana = Ana::open(&app, "acme").await;
     let mut socket = socket_of(&app, &ana).await;
     let args = json!({ "path": "a.txt", "content": "hello\n" });
-    let card = asked(&app, &mut socket, ("write_file", args)).await;
+    let card = asked(&app, &mut socket, "write_file", args).await;
     let report = tried(&mut socket, &card).await;
     assert_eq!(report["status"], "completed", "{report}");
     assert!(
@@ -204,7 +210,7 @@ async fn a_dry_run_ends_when_it_is_dropped_and_with_the_decision() {
     ana.runs(&app, "echo x >a").await;
     let mut socket = socket_of(&app, &ana).await;
     let args = json!({ "command": "echo begun >a; sleep 60" });
-    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    let card = asked(&app, &mut socket, "execute_command", args).await;
     let ask = json!({ "callId": card["callId"] });
     let begun = ana
         .client
@@ -250,7 +256,8 @@ async fn what_reaches_hosts_or_sees_no_files_has_no_dry_run() {
     let card = asked(
         &app,
         &mut socket,
-        ("execute_command", json!({ "command": "date" })),
+        "execute_command",
+        json!({ "command": "date" }),
     )
     .await;
     assert_eq!(card["noDryRun"], "network", "{card}");
@@ -283,7 +290,7 @@ async fn only_who_may_approve_may_try() {
     crate::rules::given(&Api::new(&app, &boss), &rule).await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
     let args = json!({ "command": "echo tried" });
-    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    let card = asked(&app, &mut socket, "execute_command", args).await;
     let session = socket.session();
     let call = (session.as_str(), &card);
     assert_eq!(try_as(&app, &stranger, call).await.0, 404);
@@ -322,12 +329,12 @@ async fn another_server_runs_apart(app: TestApp) {
     let mut socket = socket_of(&app, &ana).await;
     wait_for_health(&mut socket, "aux", "healthy").await;
 
-    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    let card = asked(&app, &mut socket, "echo", json!({})).await;
     socket.approve(&card).await;
     assert_eq!(socket.wait_for("tool:output").await.text(), "call 1");
     assert_eq!(socket.wait_for_answer().await, "Done");
 
-    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    let card = asked(&app, &mut socket, "echo", json!({})).await;
     let report = tried(&mut socket, &card).await;
     assert_eq!(report["text"], "call 1", "{report}");
     assert_eq!(report["unseen"], json!(["live_process"]));

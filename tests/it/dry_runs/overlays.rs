@@ -34,7 +34,7 @@ async fn ten_thousand_small_files_are_tried_soon() {
     ana.runs(&app, &make).await;
     let mut socket = socket_of(&app, &ana).await;
     let args = json!({ "command": "echo changed >d1/1" });
-    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    let card = asked(&app, &mut socket, "execute_command", args).await;
     let mut prepared_ms = u64::MAX;
     for _ in 0..TRIES {
         let report = tried(&mut socket, &card).await;
@@ -79,7 +79,7 @@ async fn what_was_changed_since_the_last_look_is_not_shown_as_the_calls_own() {
     let mut socket = socket_of(&app, &ana).await;
     let command = "echo x >own; cat kept folder/new";
     let args = json!({ "command": command });
-    let card = asked(&app, &mut socket, ("execute_command", args)).await;
+    let card = asked(&app, &mut socket, "execute_command", args).await;
     std::fs::remove_file(live.join("gone")).unwrap();
     for round in ["first", "second"] {
         std::fs::write(live.join("kept"), format!("{round} kept\n")).unwrap();
@@ -113,7 +113,8 @@ async fn changed_meanwhile(app: &TestApp, has_overlays: bool) {
     let card = asked(
         app,
         &mut socket,
-        ("execute_command", json!({ "command": wait })),
+        "execute_command",
+        json!({ "command": wait }),
     )
     .await;
     let ask = json!({ "callId": card["callId"] });

@@ -9,7 +9,8 @@ use crate::support::TestSocket;
 /// Answers a challenge for these calls after `change`, and expects to be refused.
 async fn refused(
     browser: &Browser,
-    (passkey, calls): (&mut Authenticator, &Value),
+    passkey: &mut Authenticator,
+    calls: &Value,
     change: impl FnOnce(&mut Authenticator),
 ) {
     let options = browser.challenge(calls).await;
@@ -43,18 +44,18 @@ async fn an_answer_for_another_page_name_or_person_does_not_count() {
         "http://localhost",
         "http://127.0.0.1",
     ] {
-        refused(&ana, (&mut passkey, &calls), |it| it.origin = other.into()).await;
+        refused(&ana, &mut passkey, &calls, |it| it.origin = other.into()).await;
     }
     passkey.origin = origin;
-    refused(&ana, (&mut passkey, &calls), |it| {
+    refused(&ana, &mut passkey, &calls, |it| {
         it.rp_id = "evil.example".into();
     })
     .await;
     passkey.rp_id = "localhost".into();
-    refused(&ana, (&mut passkey, &calls), |it| it.verifies = false).await;
+    refused(&ana, &mut passkey, &calls, |it| it.verifies = false).await;
     passkey.verifies = true;
     for theirs in [&mut of_bo, &mut of_stranger] {
-        refused(&ana, (theirs, &calls), |_| {}).await;
+        refused(&ana, theirs, &calls, |_| {}).await;
     }
     // Others make gestures for the call, and have nothing of it.
     for (browser, passkey) in [(&bo, &mut of_bo), (&stranger, &mut of_stranger)] {
@@ -89,7 +90,7 @@ async fn a_replayed_answer_and_a_counter_that_goes_back_do_not_count() {
         (403, &json!("gesture_required"))
     );
     // A copy of the passkey has an older counter.
-    refused(&ana, (&mut passkey, &calls), |it| it.count = 1).await;
+    refused(&ana, &mut passkey, &calls, |it| it.count = 1).await;
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ struct Browser {
 }
 
 impl Browser {
-    async fn sign_in(app: &TestApp, (tenant, name): (&str, &str)) -> Self {
+    async fn sign_in(app: &TestApp, tenant: &str, name: &str) -> Self {
         let mut browser = Self::at(app);
         let body = json!({ "tenant": tenant, "name": name, "password": PASSWORD });
         let request = browser.request(Method::POST, "/api/auth/login").json(&body);
@@ -164,7 +164,7 @@ async fn person(app: &TestApp, tenant: &str, name: &str) -> (Browser, Person) {
         tenant: user.tenant,
         key: key.secret.expose_secret().to_owned(),
     };
-    let browser = Browser::sign_in(app, (tenant, name)).await;
+    let browser = Browser::sign_in(app, tenant, name).await;
     (browser, person)
 }
 

@@ -23,7 +23,8 @@ const DOORS: [(&str, &str); 5] = [
 async fn only_admins_of_the_tenant_install_and_others_see_no_log() {
     let registry = Registry::start().await;
     registry.publish(
-        ("plain", "1.0.0"),
+        "plain",
+        "1.0.0",
         &node_server(&[("look", "Looks")], ""),
         json!({}),
     );
@@ -34,7 +35,7 @@ async fn only_admins_of_the_tenant_install_and_others_see_no_log() {
     let stranger = app.person_with("other", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
-    let told = add(&api, &mut socket, ("it", command("npx -y plain"))).await;
+    let told = add(&api, &mut socket, "it", command("npx -y plain")).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     assert!(!told["log"].as_array().unwrap().is_empty(), "{told:#}");
 
@@ -66,7 +67,8 @@ async fn only_admins_of_the_tenant_install_and_others_see_no_log() {
 async fn a_package_of_a_persons_own_server_is_theirs_to_install() {
     let registry = Registry::start().await;
     registry.publish(
-        ("plain", "1.0.0"),
+        "plain",
+        "1.0.0",
         &node_server(&[("look", "Looks")], ""),
         json!({}),
     );
@@ -79,7 +81,7 @@ async fn a_package_of_a_persons_own_server_is_theirs_to_install() {
     let body = json!({ "config": command("npx -y plain") });
     let (status, preview) = api.ask(Method::POST, "/api/mcp/package", &body).await;
     assert_eq!((status, &preview["version"]), (200, &json!("1.0.0")));
-    let told = add(&api, &mut hers, ("it", command("npx -y plain"))).await;
+    let told = add(&api, &mut hers, "it", command("npx -y plain")).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     assert!(!told["log"].as_array().unwrap().is_empty(), "{told:#}");
     let accept = json!({ "content": told["installed"]["content"] });
@@ -103,7 +105,8 @@ async fn a_package_of_a_persons_own_server_is_theirs_to_install() {
 async fn a_tenant_uses_no_installation_of_another() {
     let registry = Registry::start().await;
     registry.publish(
-        ("plain", "1.0.0"),
+        "plain",
+        "1.0.0",
         &node_server(&[("look", "Looks")], ""),
         json!({}),
     );
@@ -120,7 +123,7 @@ async fn a_tenant_uses_no_installation_of_another() {
         let owner = app.person_with(tenant, Role::Owner).await;
         let mut socket = TestSocket::open(app.address, &owner, None).await;
         let api = Api::new(&app, &owner);
-        let told = add(&api, &mut socket, ("it", command("npx -y plain"))).await;
+        let told = add(&api, &mut socket, "it", command("npx -y plain")).await;
         assert_eq!(told["state"], "ready", "{told:#}");
         assert_eq!(fetched(), count, "each tenant has its own");
     }
@@ -130,7 +133,7 @@ async fn a_tenant_uses_no_installation_of_another() {
 async fn what_an_entry_would_install_is_told_before() {
     let registry = Registry::start().await;
     let about = json!({ "description": "Looks around" });
-    registry.publish(("plain", "1.2.3"), "", about);
+    registry.publish("plain", "1.2.3", "", about);
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let api = Api::new(&app, &owner);
@@ -158,7 +161,8 @@ async fn what_an_entry_would_install_is_told_before() {
 async fn a_server_that_is_removed_leaves_nothing_behind() {
     let registry = Registry::start().await;
     registry.publish(
-        ("plain", "1.0.0"),
+        "plain",
+        "1.0.0",
         &node_server(&[("look", "Looks")], ""),
         json!({}),
     );
@@ -166,7 +170,7 @@ async fn a_server_that_is_removed_leaves_nothing_behind() {
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
-    add(&api, &mut socket, ("it", command("npx -y plain"))).await;
+    add(&api, &mut socket, "it", command("npx -y plain")).await;
     let folders = || {
         let folder = app.folder.path().join("data/workspaces");
         let found = std::fs::read_dir(folder).unwrap();

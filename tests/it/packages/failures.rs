@@ -14,7 +14,7 @@ async fn told(app: &TestApp, line: &str) -> Value {
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(app, &owner);
-    add(&api, &mut socket, ("it", command(line))).await
+    add(&api, &mut socket, "it", command(line)).await
 }
 
 #[track_caller]
@@ -35,7 +35,7 @@ fn check(told: &Value, reason: &str, words: &str) {
 #[tokio::test]
 async fn a_package_or_version_that_is_not_there_is_named() {
     let registry = Registry::start().await;
-    registry.publish(("there", "1.2.3"), "", json!({}));
+    registry.publish("there", "1.2.3", "", json!({}));
     let app = app_at(&registry.address).await;
     check(
         &told(&app, "npx -y absent").await,
@@ -81,9 +81,9 @@ async fn what_is_only_there_as_source_says_who_may_allow_it() {
 #[tokio::test]
 async fn an_archive_with_another_hash_is_not_used() {
     let registry = Registry::start().await;
-    registry.publish(("forged", "1.0.0"), &node_server(&[], ""), json!({}));
+    registry.publish("forged", "1.0.0", &node_server(&[], ""), json!({}));
     let other = Registry::start().await;
-    other.publish(("forged", "1.0.0"), "process.exit(1)", json!({}));
+    other.publish("forged", "1.0.0", "process.exit(1)", json!({}));
     registry.serve(
         "/forged/-/forged-1.0.0.tgz",
         Answer::Bytes(b"not that".to_vec()),
@@ -109,7 +109,7 @@ async fn a_registry_that_breaks_is_told_from_a_package_that_does() {
 #[tokio::test]
 async fn a_package_without_a_program_says_which_it_has() {
     let registry = Registry::start().await;
-    registry.publish(("library", "1.0.0"), "", json!({ "bin": {} }));
+    registry.publish("library", "1.0.0", "", json!({ "bin": {} }));
     let app = app_at(&registry.address).await;
     check(
         &told(&app, "npx -y library").await,
@@ -117,7 +117,8 @@ async fn a_package_without_a_program_says_which_it_has() {
         "no program",
     );
     registry.publish(
-        ("tools", "1.0.0"),
+        "tools",
+        "1.0.0",
         "",
         json!({ "bin": { "a": "index.js", "b": "index.js" } }),
     );
@@ -128,7 +129,7 @@ async fn a_package_without_a_program_says_which_it_has() {
 #[tokio::test]
 async fn an_archive_without_end_is_stopped_at_its_limit() {
     let registry = Registry::start().await;
-    registry.publish(("endless", "1.0.0"), "", json!({}));
+    registry.publish("endless", "1.0.0", "", json!({}));
     registry.serve("/endless/-/endless-1.0.0.tgz", Answer::Flood);
     let app = TestApp::start_with(&[
         ("SPL_SANDBOX", "bubblewrap"),
@@ -148,7 +149,8 @@ async fn an_archive_without_end_is_stopped_at_its_limit() {
 async fn what_takes_long_can_be_stopped_and_is_tried_again() {
     let registry = Registry::start().await;
     registry.publish(
-        ("slow", "1.0.0"),
+        "slow",
+        "1.0.0",
         &node_server(&[("look", "Looks")], ""),
         json!({}),
     );
@@ -156,7 +158,8 @@ async fn what_takes_long_can_be_stopped_and_is_tried_again() {
     let archive = {
         let whole = Registry::start().await;
         whole.publish(
-            ("slow", "1.0.0"),
+            "slow",
+            "1.0.0",
             &node_server(&[("look", "Looks")], ""),
             json!({}),
         );
@@ -201,12 +204,12 @@ async fn a_server_that_does_not_start_says_what_it_said_last() {
     let script = format!(
         "if (!process.env.MODE) {{ console.error('MODE is missing'); process.exit(1) }}\n{server}"
     );
-    registry.publish(("picky", "1.0.0"), &script, json!({}));
+    registry.publish("picky", "1.0.0", &script, json!({}));
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
-    let told = add(&api, &mut socket, ("it", command("npx -y picky"))).await;
+    let told = add(&api, &mut socket, "it", command("npx -y picky")).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     assert_eq!(told["failure"]["reason"], "does_not_start", "{told:#}");
     let log = told["log"].as_array().unwrap();

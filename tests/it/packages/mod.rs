@@ -85,7 +85,7 @@ async fn installation(api: &Api<'_>, server: &str) -> Value {
 }
 
 /// Adds a server, and waits until its package is installed or cannot be.
-async fn add(api: &Api<'_>, socket: &mut TestSocket, (name, config): (&str, Value)) -> Value {
+async fn add(api: &Api<'_>, socket: &mut TestSocket, name: &str, config: Value) -> Value {
     api.add(name, config).await;
     wait_for_end(socket, name).await;
     installation(api, name).await

@@ -16,12 +16,12 @@ async fn a_newer_version_shows_what_it_changes_before_it_is_taken() {
         &[("keep", "Same"), ("edit", "Old"), ("drop", "Goes")],
         "return 'one'",
     );
-    registry.publish(("grows", "1.0.0"), &first, json!({}));
+    registry.publish("grows", "1.0.0", &first, json!({}));
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
-    let told = add(&api, &mut socket, ("it", command("npx -y grows"))).await;
+    let told = add(&api, &mut socket, "it", command("npx -y grows")).await;
     assert_eq!(told["installed"]["version"], "1.0.0", "{told:#}");
     let (status, _) = post(&api, "/api/mcp/it/installation/check").await;
     assert_eq!(status, 200);
@@ -33,7 +33,7 @@ async fn a_newer_version_shows_what_it_changes_before_it_is_taken() {
         &[("keep", "Same"), ("edit", "New"), ("add", "Comes")],
         "return 'two'",
     );
-    registry.publish(("grows", "1.1.0"), &second, json!({}));
+    registry.publish("grows", "1.1.0", &second, json!({}));
     post(&api, "/api/mcp/it/installation/check").await;
     assert_eq!(wait_for_end(&mut socket, "it").await, "ready");
     let told = installation(&api, "it").await;

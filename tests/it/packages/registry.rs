@@ -78,7 +78,7 @@ impl Registry {
     }
 
     /// A package of npm with one version, whose program is that script.
-    pub(super) fn publish(&self, (name, version): (&str, &str), script: &str, more: Value) {
+    pub(super) fn publish(&self, name: &str, version: &str, script: &str, more: Value) {
         let package = json!({
             "name": name, "version": version, "bin": { name: "index.js" },
         });

@@ -27,14 +27,14 @@ async fn install_script(allowed: bool) -> (Value, String) {
     let registry = Registry::start().await;
     let script = json!({ "scripts": { "install": "echo x > /workspace/mark" } });
     let server = node_server(&[("look", "Looks")], READ_MARK);
-    registry.publish(("marked", "1.0.0"), &server, script);
+    registry.publish("marked", "1.0.0", &server, script);
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     let api = Api::new(&app, &owner);
     let mut config = command("npx -y marked");
     config["allowScripts"] = json!(allowed);
-    let told = add(&api, &mut socket, ("it", config)).await;
+    let told = add(&api, &mut socket, "it", config).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     (told, call(&app, &mut socket).await)
 }
@@ -56,7 +56,7 @@ async fn the_same_files_have_the_same_hash_and_what_a_script_leaves_changes_it()
     let chance = "node -e \"require('fs').writeFileSync('/workspace/mark', require('crypto').randomUUID())\"";
     let script = json!({ "scripts": { "install": chance } });
     let server = node_server(&[("look", "Looks")], READ_MARK);
-    registry.publish(("marked", "1.0.0"), &server, script);
+    registry.publish("marked", "1.0.0", &server, script);
     let app = app_at(&registry.address).await;
     let owner = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
@@ -67,7 +67,7 @@ async fn the_same_files_have_the_same_hash_and_what_a_script_leaves_changes_it()
             let name = format!("{turn}-{}", hashes.len());
             let mut config = command(line);
             config["allowScripts"] = json!(scripts);
-            let told = add(&api, &mut socket, (&name, config)).await;
+            let told = add(&api, &mut socket, &name, config).await;
             hashes.push(told["installed"]["content"].clone());
         }
     }
@@ -108,7 +108,7 @@ async fn code_of_a_package_that_is_asked_for_by_its_address_does_not_run() {
         ("direct", "not from the index"),
     ] {
         let config = command(&format!("uvx {name}"));
-        let told = add(&api, &mut socket, (name, config)).await;
+        let told = add(&api, &mut socket, name, config).await;
         assert_eq!(told["state"], "failed", "{told:#}");
         assert_eq!(told["failure"]["reason"], "no_wheel", "{told:#}");
         assert!(
@@ -146,7 +146,8 @@ async fn a_package_reaches_its_registry_alone(start: impl AsyncFn(&str) -> TestA
         .replace("REGISTRY", &registry.address);
     let server = node_server(&[("look", "Looks")], &look);
     registry.publish(
-        ("curious", "1.0.0"),
+        "curious",
+        "1.0.0",
         &server,
         json!({ "scripts": { "install": install } }),
     );
@@ -157,7 +158,7 @@ async fn a_package_reaches_its_registry_alone(start: impl AsyncFn(&str) -> TestA
     let api = Api::new(&app, &owner);
     let mut config = command("npx -y curious");
     config["allowScripts"] = json!(true);
-    let told = add(&api, &mut socket, ("it", config)).await;
+    let told = add(&api, &mut socket, "it", config).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     let said = call(&app, &mut socket).await;
     assert_eq!(said, "200 403 403 refused", "{told:#}");
@@ -183,7 +184,8 @@ async fn a_package_cannot_change_itself(start: impl AsyncFn(&str) -> TestApp) {
         return codes.join() + ' ' + fs.readFileSync('/packages/env', 'utf8').includes('swordfish')";
     let server = node_server(&[("look", "Looks")], look);
     registry.publish(
-        ("selfish", "1.0.0"),
+        "selfish",
+        "1.0.0",
         &server,
         json!({ "scripts": { "install": "env > /workspace/env" } }),
     );
@@ -194,7 +196,7 @@ async fn a_package_cannot_change_itself(start: impl AsyncFn(&str) -> TestApp) {
     let mut config = command("npx -y selfish");
     config["allowScripts"] = json!(true);
     config["env"] = json!({ "API_KEY": "swordfish" });
-    let told = add(&api, &mut socket, ("it", config)).await;
+    let told = add(&api, &mut socket, "it", config).await;
     assert_eq!(told["state"], "ready", "{told:#}");
     let said = call(&app, &mut socket).await;
     assert_eq!(said, "EROFS,EROFS,EROFS false");

@@ -151,7 +151,7 @@ async fn one_round(machines: &mut Machines, victim: usize, moment: Moment, name:
     let left = 1 - victim;
     let mut there = machines.socket(victim, name).await;
     let mut here = machines.socket(left, name).await;
-    begin(&machines.model, moment, (&mut there, &mut here)).await;
+    begin(&machines.model, moment, &mut there, &mut here).await;
     machines.model.will_say("whole");
     machines.kill(victim);
     let began = Instant::now();
@@ -201,11 +201,7 @@ async fn until_it_goes_on(here: &mut TestSocket, moment: Moment, began: Instant)
 }
 
 /// Brings the session to that moment at the first of both gateways.
-async fn begin(
-    model: &ModelStub,
-    moment: Moment,
-    (there, here): (&mut TestSocket, &mut TestSocket),
-) {
+async fn begin(model: &ModelStub, moment: Moment, there: &mut TestSocket, here: &mut TestSocket) {
     match moment {
         Moment::Answer => {
             model
@@ -241,7 +237,7 @@ async fn a_stop_before_the_next_gateway_says_anything_keeps_what_was_shown() {
     let mut machines = Machines::start("none").await;
     let mut there = machines.socket(0, "kept").await;
     let mut here = machines.socket(1, "kept").await;
-    begin(&machines.model, Moment::Answer, (&mut there, &mut here)).await;
+    begin(&machines.model, Moment::Answer, &mut there, &mut here).await;
     machines.model.stalled().await;
     machines
         .model

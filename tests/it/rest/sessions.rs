@@ -80,7 +80,8 @@ async fn what_cannot_be_an_id_is_nobodys_session() {
 async fn pages(
     client: &Client,
     path: &str,
-    (direction, first): (&str, u64),
+    direction: &str,
+    first: u64,
     limit: usize,
 ) -> Vec<Vec<Value>> {
     let mut pages = Vec::new();
@@ -111,7 +112,7 @@ async fn the_transcript_in_pages_is_what_the_socket_showed() {
         socket.wait_for_answer().await;
     }
     let path = format!("/api/sessions/{}/events", socket.session());
-    let whole = pages(&client, &path, ("after", 0), 500).await.concat();
+    let whole = pages(&client, &path, "after", 0, 500).await.concat();
     let shown: Vec<(u64, String)> = whole
         .iter()
         .map(|item| {
@@ -128,13 +129,13 @@ async fn the_transcript_in_pages_is_what_the_socket_showed() {
             .all(|item| item["at"].is_string() && item["args"].is_array())
     );
 
-    assert_eq!(pages(&client, &path, ("after", 0), 2).await.concat(), whole);
+    assert_eq!(pages(&client, &path, "after", 0, 2).await.concat(), whole);
     let last = shown.last().unwrap().0 + 1;
-    let mut backwards = pages(&client, &path, ("before", last), 2).await;
+    let mut backwards = pages(&client, &path, "before", last, 2).await;
     backwards.reverse();
     assert_eq!(backwards.concat(), whole);
     let between = format!("before={}&after", last - 1);
-    let between = pages(&client, &path, (&between, 1), 2).await.concat();
+    let between = pages(&client, &path, &between, 1, 2).await.concat();
     let expected: Vec<&Value> = whole
         .iter()
         .filter(|item| (2..last - 1).contains(&item["seq"].as_u64().unwrap()))

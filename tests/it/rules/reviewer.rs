@@ -339,7 +339,7 @@ async fn a_session_under_review_survives_a_kill_in_postgres_too() {
 }
 
 /// Commands are opened by an admin that the command line made.
-async fn open_as_admin(server: &Server, (data, env): (&Path, &[(&str, &str)])) {
+async fn open_as_admin(server: &Server, data: &Path, env: &[(&str, &str)]) {
     let admin = |args: &[&str]| {
         let mut command = sepal(data);
         command.envs(env.iter().copied()).arg("admin").args(args);
@@ -368,7 +368,7 @@ async fn killed_under_review(database: Option<&str>) {
     let data = folder.path().join("data");
     let server = Server::start_with(&data, &model, &env);
     let ana = person(&data, &env);
-    open_as_admin(&server, (&data, &env)).await;
+    open_as_admin(&server, &data, &env).await;
     let mut socket = TestSocket::open(server.address, &ana, None).await;
     model
         .will_call("execute_command", json!({ "command": "echo once >> ran" }))

@@ -18,7 +18,7 @@ const LOOK: &str = "find . -mindepth 1 -printf '%P %y %m %U:%G %TY-%Tm-%Td %s %l
                     find . -type d -printf '%P %m %U\\n' | sort; \
                     find . -type f -exec sha256sum {} + | sort";
 
-fn order(house: &House, (from, to): (u128, u128), bounds: Bounds) -> CopyOrder {
+fn order(house: &House, from: u128, to: u128, bounds: Bounds) -> CopyOrder {
     CopyOrder {
         from: house.sandbox(from),
         to: house.sandbox(to),
@@ -42,7 +42,7 @@ async fn same_and_own(house: &House) {
     let (first, _) = house.run(LOOK).await;
     let copied = house
         .runtime
-        .copy_workspace(order(house, (1, 2), Bounds::default()));
+        .copy_workspace(order(house, 1, 2, Bounds::default()));
     let copied = in_time(copied).await.unwrap();
     assert!(
         matches!(copied, CopyResult::Whole(bytes) if (300_000..3_000_000).contains(&bytes)),
@@ -67,11 +67,8 @@ async fn what_is_too_large_or_not_there_leaves_nothing(house: House) {
         ..Bounds::default()
     };
     let tell = async |order| in_time(house.runtime.copy_workspace(order)).await.unwrap();
-    assert_eq!(
-        tell(order(&house, (1, 2), small)).await,
-        CopyResult::TooLarge
-    );
-    let missing = order(&house, (7, 3), Bounds::default());
+    assert_eq!(tell(order(&house, 1, 2, small)).await, CopyResult::TooLarge);
+    let missing = order(&house, 7, 3, Bounds::default());
     assert_eq!(tell(missing).await, CopyResult::Missing);
     assert_eq!(house.runtime.workspaces().await.unwrap(), before);
     house.close().await;
@@ -91,7 +88,7 @@ async fn a_copy_goes_through_containers_where_no_folder_is_seen() {
             workspace_bytes: 1 << 20,
             ..Bounds::default()
         };
-        let copied = house.runtime.copy_workspace(order(&house, (1, 3), small));
+        let copied = house.runtime.copy_workspace(order(&house, 1, 3, small));
         assert_eq!(in_time(copied).await.unwrap(), CopyResult::TooLarge);
         let left = house.runtime.workspaces().await.unwrap();
         assert!(!left.contains(&house.sandbox(3)), "{left:?}");
@@ -109,7 +106,7 @@ async fn a_copy_that_is_given_up_leaves_nothing() {
         house
             .run("for n in $(seq 500); do head -c 100000 /dev/urandom >f$n; done")
             .await;
-        let giving_up = order(&house, (1, 2), Bounds::default());
+        let giving_up = order(&house, 1, 2, Bounds::default());
         let watch = giving_up.watch.clone();
         let copying = house.runtime.copy_workspace(giving_up);
         let stopped = async {

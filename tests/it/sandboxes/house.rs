@@ -65,7 +65,7 @@ impl House {
         };
         let runtime = in_time(Bubblewrap::open(settings)).await;
         let runtime = runtime.unwrap_or_else(|error| panic!("no sandbox, no test: {error}"));
-        Self::with(Arc::new(runtime), installation, (data, disk))
+        Self::with(Arc::new(runtime), installation, data, disk)
     }
 
     pub(super) async fn docker(door: Door) -> Self {
@@ -84,14 +84,15 @@ impl House {
         let data = tempfile::tempdir().unwrap();
         Self {
             door: Some(door),
-            ..Self::with(Arc::new(runtime), installation, (data, disk))
+            ..Self::with(Arc::new(runtime), installation, data, disk)
         }
     }
 
     fn with(
         runtime: Arc<dyn Runtime>,
         installation: String,
-        (data, disk): (TempDir, DiskMonitor),
+        data: TempDir,
+        disk: DiskMonitor,
     ) -> Self {
         // Names at an engine are shared by all that use it.
         let numbers = rand::random::<u128>() << 16;

@@ -78,7 +78,8 @@ async fn card(app: &TestApp, person: &Person, tool: &str) -> (TestSocket, Value)
 async fn run(
     app: &TestApp,
     socket: &mut TestSocket,
-    (tool, command): (&str, &str),
+    tool: &str,
+    command: &str,
 ) -> (String, String) {
     app.model.forget_rest();
     app.model
@@ -111,7 +112,7 @@ async fn a_tag_that_moves_after_the_card_runs_nothing_by_any_decision() {
     {
         let (mut socket, card) = card(&app, &person, tool).await;
         tag.move_on();
-        let code = if let Some(code) = decide(way, &card, (&mut socket, &api)).await {
+        let code = if let Some(code) = decide(way, &card, &mut socket, &api).await {
             socket.decide(&card, false).await;
             code
         } else {
@@ -122,7 +123,7 @@ async fn a_tag_that_moves_after_the_card_runs_nothing_by_any_decision() {
             wrong.push(format!("{tool} {way:?}: {code}"));
         }
         // Asked again, it is shown and run as it is now; what was refused left nothing.
-        let (status, said) = run(&app, &mut socket, (tool, "ls /workspace")).await;
+        let (status, said) = run(&app, &mut socket, tool, "ls /workspace").await;
         if status != "completed" || said.contains("ran") {
             wrong.push(format!("{tool} {way:?} again: {status}, {said}"));
         }
@@ -137,16 +138,16 @@ async fn what_runs_already_goes_on_when_its_tag_moves() {
     let person = operator(&app, "house").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let tool = "execute_command";
-    let (status, _) = run(&app, &mut socket, (tool, "touch /tmp/here")).await;
+    let (status, _) = run(&app, &mut socket, tool, "touch /tmp/here").await;
     assert_eq!(status, "completed");
     tag.move_on();
     // Somebody else's start has seen the new content by now.
     let mut other = TestSocket::open(app.address, &person, None).await;
-    let (_, said) = run(&app, &mut other, (tool, "true")).await;
+    let (_, said) = run(&app, &mut other, tool, "true").await;
     assert!(said.contains("changed since it was approved"), "{said}");
-    let (status, _) = run(&app, &mut other, (tool, "true")).await;
+    let (status, _) = run(&app, &mut other, tool, "true").await;
     assert_eq!(status, "completed");
-    let (status, said) = run(&app, &mut socket, (tool, "ls /tmp")).await;
+    let (status, said) = run(&app, &mut socket, tool, "ls /tmp").await;
     assert_eq!(status, "completed");
     assert!(said.contains("here"), "it was started anew: {said}");
 }

@@ -210,7 +210,8 @@ impl Case<'_> {
 pub(super) async fn decide(
     way: Way,
     card: &Value,
-    (socket, api): (&mut TestSocket, &Api<'_>),
+    socket: &mut TestSocket,
+    api: &Api<'_>,
 ) -> Option<String> {
     let mut one = json!({ "callId": card["callId"], "approved": true, "digest": card["digest"] });
     let all = json!({ "callIds": [card["callId"]], "approved": true });
@@ -253,7 +254,7 @@ async fn whatever_changes_after_the_card_nothing_runs_by_any_decision() {
         socket.say("go").await;
         let card = socket.wait_for_approval().await;
         case.change(part).await;
-        let refused = decide(way, &card, (&mut socket, &api)).await;
+        let refused = decide(way, &card, &mut socket, &api).await;
         let code = if let Some(code) = refused {
             socket.decide(&card, false).await;
             code

@@ -80,7 +80,7 @@ async fn nobody_else_reaches_a_persons_skill_nor_that_of_a_tenant() {
         let switch = Some(json!({ "enabled": false }));
         let switched = client.send(Method::PATCH, &path, switch).await;
         assert_eq!(switched.status, status, "{}", switched.text);
-        let replaced = send(client, (Method::PUT, &path), file()).await;
+        let replaced = send(client, Method::PUT, &path, file()).await;
         assert_eq!(replaced.status, status, "{}", replaced.text);
         assert_eq!(client.delete(&path).await.status, status);
     }
@@ -100,7 +100,7 @@ async fn only_admins_change_the_tenants_skills_and_viewers_none() {
     // A member sees and switches the tenant's for themselves, and changes it not.
     let path = format!("/api/skills/{}", house.team);
     assert_eq!(house.ben.get(&path).await.status, 200);
-    let replaced = send(&house.ben, (Method::PUT, &path), file()).await;
+    let replaced = send(&house.ben, Method::PUT, &path, file()).await;
     replaced.problem(403, "not_allowed");
     let removed = house.ben.delete(&path).await;
     removed.problem(403, "not_allowed");
@@ -110,12 +110,12 @@ async fn only_admins_change_the_tenants_skills_and_viewers_none() {
     for scope in ["person", "tenant"] {
         for door in ["/api/skills", "/api/skills/check"] {
             let path = format!("{door}?scope={scope}");
-            let refused = send(&house.reader, (Method::POST, &path), file()).await;
+            let refused = send(&house.reader, Method::POST, &path, file()).await;
             refused.problem(403, "not_allowed");
-            let unknown = send(&house.nobody, (Method::POST, &path), file()).await;
+            let unknown = send(&house.nobody, Method::POST, &path, file()).await;
             assert_eq!(unknown.status, 401, "{}", unknown.text);
             if scope == "tenant" {
-                let refused = send(&house.ben, (Method::POST, &path), file()).await;
+                let refused = send(&house.ben, Method::POST, &path, file()).await;
                 refused.problem(403, "not_allowed");
             }
         }

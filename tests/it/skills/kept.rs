@@ -19,7 +19,7 @@ async fn everything_that_is_wrong_with_an_upload_is_said_with_what_helps() {
     )]);
     for door in ["/api/skills", "/api/skills/check"] {
         let path = format!("{door}?scope=person");
-        let refused = send(&ana, (Method::POST, &path), wrong.clone()).await;
+        let refused = send(&ana, Method::POST, &path, wrong.clone()).await;
         refused.problem(400, "invalid_arguments");
         let told = refused.json();
         let at: Vec<&str> = told["problems"]
@@ -38,31 +38,32 @@ async fn everything_that_is_wrong_with_an_upload_is_said_with_what_helps() {
         assert_eq!(told["errors"].as_array().unwrap().len(), 2, "{told}");
     }
     let evil = zipped(&[("SKILL.md", &document("a", "b", "c")), ("../x", "y")]);
-    let refused = send(&ana, (Method::POST, "/api/skills?scope=person"), evil).await;
+    let refused = send(&ana, Method::POST, "/api/skills?scope=person", evil).await;
     assert!(refused.text.contains("leads out"), "{}", refused.text);
     let large = vec![b'x'; 17 * 1024];
-    let refused = send(&ana, (Method::POST, "/api/skills?scope=person"), large).await;
+    let refused = send(&ana, Method::POST, "/api/skills?scope=person", large).await;
     refused.problem(413, "too_large");
     for path in ["/api/skills", "/api/skills?scope=all"] {
         let file = document("a", "b", "c").into_bytes();
-        let refused = send(&ana, (Method::POST, path), file).await;
+        let refused = send(&ana, Method::POST, path, file).await;
         refused.problem(400, "invalid_arguments");
     }
     let good = document("a", "b", "c").into_bytes();
     let checked = send(
         &ana,
-        (Method::POST, "/api/skills/check?scope=person"),
+        Method::POST,
+        "/api/skills/check?scope=person",
         good.clone(),
     )
     .await;
     assert_eq!(checked.ok(200)["name"], "a");
     assert_eq!(ana.get("/api/skills").await.ok(200)["skills"], json!([]));
     keep(&ana, "person", good.clone()).await;
-    let again = send(&ana, (Method::POST, "/api/skills?scope=person"), good).await;
+    let again = send(&ana, Method::POST, "/api/skills?scope=person", good).await;
     assert!(again.text.contains("already"), "{}", again.text);
     keep(&ana, "person", document("b", "b", "c")).await;
     let third = document("c", "b", "c").into_bytes();
-    let third = send(&ana, (Method::POST, "/api/skills?scope=person"), third).await;
+    let third = send(&ana, Method::POST, "/api/skills?scope=person", third).await;
     third.problem(413, "too_large");
 }
 
@@ -88,7 +89,7 @@ async fn a_skill_is_written_replaced_read_and_taken_away() {
         ),
         ("notes/references/a b.md", "<script>alert(1)</script>"),
     ]);
-    let second = send(&ana, (Method::PUT, &path), packed).await.ok(200);
+    let second = send(&ana, Method::PUT, &path, packed).await.ok(200);
     assert_eq!(
         (&second["version"], &second["id"]),
         (&json!(2), &first["id"])
@@ -106,7 +107,7 @@ async fn a_skill_is_written_replaced_read_and_taken_away() {
     missing.problem(404, "not_found");
     let request = ana.request(Method::GET, &format!("{path}/archive"));
     let archive = request.send().await.unwrap().bytes().await.unwrap();
-    let again = send(&ana, (Method::PUT, &path), archive.to_vec())
+    let again = send(&ana, Method::PUT, &path, archive.to_vec())
         .await
         .ok(200);
     assert_eq!(

@@ -30,7 +30,7 @@ pub(crate) fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
 }
 
 /// Sends a file to one of the doors that take a skill.
-pub(crate) async fn send(client: &Client, (method, path): (Method, &str), file: Vec<u8>) -> Answer {
+pub(crate) async fn send(client: &Client, method: Method, path: &str, file: Vec<u8>) -> Answer {
     let request = client.request(method, path);
     let request = request.header("content-type", "application/octet-stream");
     Answer::of(request.body(file).send().await.unwrap()).await
@@ -39,9 +39,7 @@ pub(crate) async fn send(client: &Client, (method, path): (Method, &str), file: 
 /// Keeps a skill; its item.
 pub(crate) async fn keep(client: &Client, scope: &str, file: impl Into<Vec<u8>>) -> Value {
     let path = format!("/api/skills?scope={scope}");
-    send(client, (Method::POST, &path), file.into())
-        .await
-        .ok(201)
+    send(client, Method::POST, &path, file.into()).await.ok(201)
 }
 
 /// One turn without calls.

@@ -100,9 +100,7 @@ async fn what_was_read_stays_and_what_changed_is_read_anew() {
     assert!(first.contains("There is no sandbox"), "{first}");
     let path = format!("/api/skills/{}", kept["id"].as_str().unwrap());
     let other = document("counting", "Counts.", "Do it by hand.").into_bytes();
-    let replaced = send(&ana, (reqwest::Method::PUT, &path), other)
-        .await
-        .ok(200);
+    let replaced = send(&ana, reqwest::Method::PUT, &path, other).await.ok(200);
     let second = reads(&app, &mut socket, "use_skill", args.clone()).await;
     assert!(second.contains("by hand"), "{second}");
     assert!(

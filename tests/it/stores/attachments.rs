@@ -6,7 +6,8 @@ use sepal::store::records::{AttachedTo, PutOutcome};
 use super::key;
 use super::records::{row, with_records};
 
-const PLENTY: (u64, Timestamp) = (1_000, Timestamp(1));
+const PLENTY: u64 = 1_000;
+const NOW: Timestamp = Timestamp(1);
 
 fn text(name: &str, content: &[u8]) -> Attachment {
     Attachment {
@@ -36,7 +37,13 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
         let note = text("note.txt", b"same");
         for holder in [key(1, 1), key(1, 2)] {
             let put = attached
-                .put(AttachedTo::Stored(&holder), &note, b"same".to_vec(), PLENTY)
+                .put(
+                    AttachedTo::Stored(&holder),
+                    &note,
+                    b"same".to_vec(),
+                    PLENTY,
+                    NOW,
+                )
                 .await;
             assert_eq!(put.unwrap(), PutOutcome::Stored);
         }
@@ -47,6 +54,7 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
                 &renamed,
                 b"same".to_vec(),
                 PLENTY,
+                NOW,
             )
             .await;
         assert_eq!(put.unwrap(), PutOutcome::Stored);
@@ -72,7 +80,13 @@ async fn a_content_is_a_tenants_own_and_goes_with_the_last_session_that_holds_it
         sessions.project(&[row(5, 1).into()]).await.unwrap();
         let more = text("more.txt", b"more");
         let holder = key(1, 5);
-        let put = attached.put(AttachedTo::Stored(&holder), &more, b"more".to_vec(), PLENTY);
+        let put = attached.put(
+            AttachedTo::Stored(&holder),
+            &more,
+            b"more".to_vec(),
+            PLENTY,
+            NOW,
+        );
         assert_eq!(put.await.unwrap(), PutOutcome::Stored);
         assert_eq!(attached.content(&key(1, 5), &note.id).await.unwrap(), None);
     })
@@ -90,9 +104,14 @@ async fn a_session_that_is_gone_or_full_takes_nothing() {
             .unwrap();
         let put = async |session, content: &[u8], most| {
             let it = text("it", content);
-            let limit = (most, Timestamp(1));
             let holder = key(1, session);
-            let put = attached.put(AttachedTo::Stored(&holder), &it, content.to_vec(), limit);
+            let put = attached.put(
+                AttachedTo::Stored(&holder),
+                &it,
+                content.to_vec(),
+                most,
+                NOW,
+            );
             put.await.unwrap()
         };
         for (session, content, most, expected) in [

@@ -99,8 +99,8 @@ async fn a_new_password_ends_the_other_sign_ins() {
         assert!(opened.is_some());
         assert_eq!(sessions.check(&tenant, "kept").await.unwrap(), opened);
         let users = records.users();
-        let whom = (&tenant, &ann);
-        assert!(users.set_password(whom, "new", Some("kept")).await.unwrap());
+        let set = users.set_password(&tenant, &ann, "new", Some("kept"));
+        assert!(set.await.unwrap());
         assert_eq!(sessions.of_user(&tenant, &ann).await.unwrap(), ["kept"]);
         sessions.end(&tenant, "kept").await.unwrap();
         assert!(sessions.of_user(&tenant, &ann).await.unwrap().is_empty());
@@ -118,7 +118,7 @@ async fn a_link_opens_once_and_only_for_a_while() {
         let add = async |name: &str, user: Option<&UserId>| {
             let hash = SecretHash::of(name);
             links
-                .add(&hash, (&tenant, user), Timestamp(2_000))
+                .add(&hash, &tenant, user, Timestamp(2_000))
                 .await
                 .unwrap();
             hash

@@ -255,13 +255,13 @@ async fn a_new_server_inherits_no_permission_of_an_old_one() {
             for setting in [&allowed, &denied] {
                 settings.put(&tenant(bits), setting).await.unwrap();
             }
-            let whose = (&tenant(bits), "time");
-            assert!(seen.note(whose, "hash", NOW).await.unwrap());
+            let noted = seen.note(&tenant(bits), "time", "hash", NOW).await;
+            assert!(noted.unwrap());
         }
         let (one, two) = (tenant(1), tenant(2));
         assert!(records.mcp_servers().delete(&one, "time").await.unwrap());
         assert_eq!(settings.of_server(&one, "time").await.unwrap(), []);
-        assert_eq!(seen.history((&one, "time")).await.unwrap(), []);
+        assert_eq!(seen.history(&one, "time").await.unwrap(), []);
         let left = settings.list(&one).await.unwrap();
         assert_eq!(left, std::slice::from_ref(&denied));
         let others = settings.list(&two).await.unwrap();
@@ -281,7 +281,7 @@ async fn a_new_server_inherits_no_permission_of_an_old_one() {
             .forget(&Scope::Tenant(two.clone()), "time")
             .await
             .unwrap();
-        assert_eq!(seen.history((&two, "time")).await.unwrap(), []);
+        assert_eq!(seen.history(&two, "time").await.unwrap(), []);
         assert_eq!(settings.list(&one).await.unwrap(), [denied]);
         assert_eq!(seen.get(&accepted(&two, "time")).await.unwrap(), None);
         assert!(seen.get(&accepted(&one, "time")).await.unwrap().is_some());
@@ -329,17 +329,17 @@ async fn definitions_are_cached_and_their_changes_told() {
             ("b", 3, true),
             ("a", 4, true),
         ] {
-            let changed = definitions.note((&one, "time"), hash, Timestamp(at)).await;
+            let changed = definitions.note(&one, "time", hash, Timestamp(at)).await;
             assert_eq!(changed.unwrap(), is_change, "{hash} at {at}");
         }
-        let history = definitions.history((&one, "time")).await.unwrap();
+        let history = definitions.history(&one, "time").await.unwrap();
         let history: Vec<_> = history
             .iter()
             .map(|c| (c.hash.as_str(), c.first_seen.0))
             .collect();
         assert_eq!(history, [("a", 4), ("b", 3), ("a", 1)]);
-        assert_eq!(definitions.history((&two, "time")).await.unwrap(), []);
-        assert_eq!(definitions.history((&one, "files")).await.unwrap(), []);
+        assert_eq!(definitions.history(&two, "time").await.unwrap(), []);
+        assert_eq!(definitions.history(&one, "files").await.unwrap(), []);
     })
     .await;
 }

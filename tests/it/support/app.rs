@@ -248,7 +248,7 @@ impl TestApp {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut settings = settings(&env);
         tune(&mut settings);
-        let app = App::build_with(&settings, listener, (Purpose::Gateway, own));
+        let app = App::build_with(&settings, listener, Purpose::Gateway, own);
         let app = Box::pin(app).await.unwrap();
         let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
         let (installation, metrics) = (app.installation.clone(), app.metrics);

@@ -95,11 +95,11 @@ pub(crate) fn sepal(data: &Path) -> Command {
 
 /// A member with a key, made by the command line beside the server.
 pub(crate) fn person(data: &Path, env: &[(&str, &str)]) -> Person {
-    admin((data, env), &["tenant", "add", "acme"]);
+    admin(data, env, &["tenant", "add", "acme"]);
     colleague(data, env, "ana")
 }
 
-fn admin((data, env): (&Path, &[(&str, &str)]), args: &[&str]) -> String {
+fn admin(data: &Path, env: &[(&str, &str)], args: &[&str]) -> String {
     let mut command = sepal(data);
     command.envs(env.iter().copied());
     let output = command.arg("admin").args(args).output().unwrap();
@@ -109,16 +109,12 @@ fn admin((data, env): (&Path, &[(&str, &str)]), args: &[&str]) -> String {
 
 /// Another person of the tenant that [`person`] made.
 pub(crate) fn colleague(data: &Path, env: &[(&str, &str)], name: &str) -> Person {
-    colleague_with((data, env), name, "member")
+    colleague_with(data, env, name, "member")
 }
 
 /// The same with a role.
-pub(crate) fn colleague_with(
-    (data, env): (&Path, &[(&str, &str)]),
-    name: &str,
-    role: &str,
-) -> Person {
-    let admin = |args: &[&str]| admin((data, env), args);
+pub(crate) fn colleague_with(data: &Path, env: &[(&str, &str)], name: &str, role: &str) -> Person {
+    let admin = |args: &[&str]| admin(data, env, args);
     admin(&["user", "add", name, "--tenant", "acme", "--role", role]);
     let key = admin(&["key", "add", "test", "--user", name, "--tenant", "acme"]);
     Person {

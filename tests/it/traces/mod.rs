@@ -93,7 +93,7 @@ async fn a_turn_with_two_calls_is_one_trace_of_six_spans_below_it() {
         check_chat(&own_facts(chat, &socket), asked);
     }
     for (card, tool) in [(&first, "write_file"), (&second, "list_files")] {
-        check_call(trace, &socket, (card, tool));
+        check_call(trace, &socket, card, tool);
     }
 }
 
@@ -128,7 +128,7 @@ fn check_chat(chat: &Value, (iteration, finish): (u32, &str)) {
     }
 }
 
-fn check_call(trace: &[Span], socket: &TestSocket, (card, tool): (&Value, &str)) {
+fn check_call(trace: &[Span], socket: &TestSocket, card: &Value, tool: &str) {
     let (waited, ran) = (
         called(trace, &format!("wait_for_approval {tool}")),
         called(trace, &format!("execute_tool {tool}")),

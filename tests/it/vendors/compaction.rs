@@ -51,7 +51,8 @@ fn text(bytes: usize) -> String {
 fn push(
     entries: &mut Vec<Arc<CountedEntry>>,
     (question, rounds, answer, compacts): &Turn,
-    (vendor, is_last): (Vendor, bool),
+    vendor: Vendor,
+    is_last: bool,
 ) {
     let first = entries.len();
     let block = |round: usize| {
@@ -114,9 +115,7 @@ fn summarised(shown: Window, counter: Counter) -> Window {
         cost: None,
     };
     let words = usize::try_from(due.max_tokens).unwrap_or_default() / 2;
-    shown.summarised((&"word ".repeat(words), by), |entry| {
-        counter.of_entry(entry)
-    })
+    shown.summarised(&"word ".repeat(words), by, |entry| counter.of_entry(entry))
 }
 
 /// The requests of a conversation, turn for turn, the first of which have to leave something too. Where a
@@ -125,7 +124,8 @@ fn windows(
     turns: &[Turn],
     limits: Limits,
     strategies: &[StrategyName],
-    (vendor, compactor): (Vendor, Option<&str>),
+    vendor: Vendor,
+    compactor: Option<&str>,
 ) -> Vec<Window> {
     let counter = Counter::default();
     let count = |entry: &CountedEntry| counter.of_entry(entry);
@@ -133,7 +133,7 @@ fn windows(
     let mut made: Option<Compaction> = None;
     for turn in turns {
         let mut asked = entries.clone();
-        push(&mut asked, turn, (vendor, true));
+        push(&mut asked, turn, vendor, true);
         let past = Past {
             entries: &asked,
             question: None,
@@ -166,7 +166,7 @@ fn windows(
             .map(|it| it.compaction.clone())
             .or(made);
         shown.push(window);
-        push(&mut entries, turn, (vendor, false));
+        push(&mut entries, turn, vendor, false);
     }
     shown
 }
@@ -199,7 +199,7 @@ fn holds_for(vendor: Vendor, cases: u32) {
             max_messages,
         };
         let compactor = family(vendor).filter(|_| compacts);
-        let shown = windows(&turns, limits, &strategies, (vendor, compactor));
+        let shown = windows(&turns, limits, &strategies, vendor, compactor);
         let last = shown.last().unwrap();
         let mut body = request(vendor, Vec::new());
         body.entries = last.entries.clone().into();
@@ -232,7 +232,7 @@ fn a_summary_leaves_where_the_newest_turn_takes_its_room() {
         max_tokens: Some(909),
         max_messages: None,
     };
-    let shown = windows(&turns, limits, &[PartialSummary], (Vendor::Chat, None));
+    let shown = windows(&turns, limits, &[PartialSummary], Vendor::Chat, None);
     let notes = |window: &Window| {
         let is_note = |entry: &&Arc<CountedEntry>| matches!(****entry, Entry::Note { .. });
         window.entries.iter().filter(is_note).count()

@@ -52,7 +52,8 @@ async fn a_yes_takes_the_result(app: TestApp) {
     let steps = ana.history().await.len();
     let mut socket = socket_of(&app, &ana).await;
     let line = format!("{COMMAND}; {TREE}; exit 3");
-    let card = asked(&app, &mut socket, command(&line)).await;
+    let (tool, args) = command(&line);
+    let card = asked(&app, &mut socket, tool, args).await;
     let report = tried(&mut socket, &card).await;
     assert_eq!(report["noResult"], Value::Null, "{report}");
     let ack = takes(&mut socket, &card, &report["result"]).await;
@@ -95,7 +96,7 @@ async fn a_session_without_files_takes_a_result_too() {
     let ana = Ana::open(&app, "acme").await;
     let mut socket = socket_of(&app, &ana).await;
     let args = json!({ "path": "a.txt", "content": "hello\n" });
-    let card = asked(&app, &mut socket, ("write_file", args)).await;
+    let card = asked(&app, &mut socket, "write_file", args).await;
     let report = tried(&mut socket, &card).await;
     takes(&mut socket, &card, &report["result"]).await;
     assert_eq!(socket.wait_for_answer().await, "Done");
@@ -111,7 +112,8 @@ async fn files_that_changed_since_are_left_as_they_are() {
     let app = TestApp::with_sandbox().await;
     let ana = with_files(&app).await;
     let mut socket = socket_of(&app, &ana).await;
-    let card = asked(&app, &mut socket, command("cat d/notes >copy")).await;
+    let (tool, args) = command("cat d/notes >copy");
+    let card = asked(&app, &mut socket, tool, args).await;
     let report = tried(&mut socket, &card).await;
     ana.put("d/new", "new\n").await.ok(201);
     takes(&mut socket, &card, &report["result"]).await;
@@ -135,7 +137,8 @@ async fn what_cannot_be_kept_is_not_offered() {
     let ana = with_files(&app).await;
     let mut socket = socket_of(&app, &ana).await;
     let line = "head -c 1100000 /dev/zero >large";
-    let card = asked(&app, &mut socket, command(line)).await;
+    let (tool, args) = command(line);
+    let card = asked(&app, &mut socket, tool, args).await;
     let report = tried(&mut socket, &card).await;
     assert_eq!(report["noResult"], "too_large", "{report}");
     assert_eq!(report["result"], Value::Null);
@@ -167,7 +170,7 @@ async fn a_server_that_runs_by_now_keeps_its_result_from_being_taken() {
     Api::new(&app, &owner).add("aux", config).await;
     let mut socket = TestSocket::open(app.address, &owner, None).await;
     wait_for_health(&mut socket, "aux", "healthy").await;
-    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    let card = asked(&app, &mut socket, "echo", json!({})).await;
     let session = socket.session();
     drop(socket);
 
@@ -204,12 +207,8 @@ async fn only_who_may_approve_takes_a_result() {
     });
     crate::rules::given(&Api::new(&app, &boss), &rule).await;
     let mut socket = TestSocket::open(app.address, &ana, None).await;
-    let card = asked(
-        &app,
-        &mut socket,
-        command("head -c 8 /dev/urandom >a; cksum a"),
-    )
-    .await;
+    let (tool, args) = command("head -c 8 /dev/urandom >a; cksum a");
+    let card = asked(&app, &mut socket, tool, args).await;
     let session = socket.session();
     let ask = json!({ "callId": card["callId"], "digest": card["digest"] });
     let path = format!("/api/sessions/{session}/dry-runs");

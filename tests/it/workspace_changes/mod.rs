@@ -100,7 +100,7 @@ async fn changes_are_told_and_undone(app: TestApp) {
         panic!("{history:?}");
     };
     are_told(&ana, [third, second, upload]).await;
-    is_undone_and_back(&ana, &app, (third, &before)).await;
+    is_undone_and_back(&ana, &app, third, &before).await;
     all_is_undone(&ana, &app, &upload["number"]).await;
 }
 
@@ -133,7 +133,7 @@ async fn are_told(ana: &Ana, [third, second, upload]: [&Value; 3]) {
 }
 
 /// Back to before the third, and, as that is a step too, back again.
-async fn is_undone_and_back(ana: &Ana, app: &TestApp, (third, before): (&Value, &str)) {
+async fn is_undone_and_back(ana: &Ana, app: &TestApp, third: &Value, before: &str) {
     let undone = ana.undoes(&third["number"]).await;
     assert_eq!(
         (&undone["restored"], &undone["unrestored"]),

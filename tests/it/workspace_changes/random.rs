@@ -48,7 +48,7 @@ impl Random {
 }
 
 /// Some steps of some changes each, and after each of some undos the tree of that time.
-async fn every_step_is_undone(app: TestApp, (seed, steps): (u64, usize)) {
+async fn every_step_is_undone(app: TestApp, seed: u64, steps: usize) {
     let ana = Ana::open(&app, "acme").await;
     let mut random = Random(seed);
     // The tree before each step.
@@ -79,11 +79,11 @@ async fn every_step_is_undone(app: TestApp, (seed, steps): (u64, usize)) {
 #[tokio::test]
 async fn every_step_of_random_changes_is_undone_in_bubblewrap() {
     for seed in [1, 2, 3] {
-        every_step_is_undone(TestApp::with_sandbox().await, (seed, 6)).await;
+        every_step_is_undone(TestApp::with_sandbox().await, seed, 6).await;
     }
 }
 
 #[tokio::test]
 async fn every_step_of_random_changes_is_undone_in_docker() {
-    every_step_is_undone(TestApp::with_docker().await, (4, 5)).await;
+    every_step_is_undone(TestApp::with_docker().await, 4, 5).await;
 }

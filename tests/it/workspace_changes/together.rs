@@ -98,7 +98,7 @@ async fn what_another_server_changes_is_told_and_undone() {
     Api::new(&app, &owner).add("aux", config).await;
     let mut socket = socket_of(&app, &ana).await;
     wait_for_health(&mut socket, "aux", "healthy").await;
-    let card = asked(&app, &mut socket, ("echo", json!({}))).await;
+    let card = asked(&app, &mut socket, "echo", json!({})).await;
     socket.approve(&card).await;
     assert_eq!(socket.wait_for("tool:output").await.text(), "written");
     assert_eq!(socket.wait_for_answer().await, "Done");

@@ -42,7 +42,8 @@ impl Vitals {
     /// `records`, if present, are counted as a separate kind.
     pub(crate) async fn of(
         pid: u32,
-        (metrics, client): (SocketAddr, &Client),
+        metrics: SocketAddr,
+        client: &Client,
         records: Option<u16>,
     ) -> Result<Self> {
         let gauges = gauges(metrics, client).await.unwrap_or_default();

@@ -85,7 +85,8 @@ pub(super) fn field_accepts(kind: FieldKind) -> String {
 
 /// Checks one field and records its problem, if any.
 pub(super) fn checked_field(
-    (family, member): (&Family, &str),
+    family: &Family,
+    member: &str,
     field: &Field,
     given: (&Raw, &Source),
     problems: &mut Vec<Problem>,

@@ -244,8 +244,8 @@ impl Gathering<'_> {
             };
             let is_wanted = has_key || name == COMPATIBLE || self.entries.contains_key(name);
             if is_wanted {
-                self.take_variable(name, vendor, (API_KEY, "api_key"));
-                self.take_variable(name, vendor, (BASE_URL, "base_url"));
+                self.take_variable(name, vendor, API_KEY, "api_key");
+                self.take_variable(name, vendor, BASE_URL, "base_url");
             }
         }
         for preset in PRESETS {
@@ -256,7 +256,7 @@ impl Gathering<'_> {
             let address = entry.and_then(|fields| fields.get("base_url"));
             let is_there = address.is_none_or(|it| matches!(it.source, Source::Derived(_)));
             if is_its_own && is_there {
-                self.take_variable(preset.name, preset.name, (API_KEY, "api_key"));
+                self.take_variable(preset.name, preset.name, API_KEY, "api_key");
             }
         }
     }
@@ -269,7 +269,7 @@ impl Gathering<'_> {
         default == Some(COMPATIBLE) && !is_own
     }
 
-    fn take_variable(&mut self, name: &str, vendor: &str, (key, field): (&str, &'static str)) {
+    fn take_variable(&mut self, name: &str, vendor: &str, key: &str, field: &'static str) {
         let Some(definition) = find(key) else { return };
         let Some((raw, source)) = self.vendor(key, vendor) else {
             return;

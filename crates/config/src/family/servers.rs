@@ -149,7 +149,7 @@ fn fields_of(index: u32, name: &str, sources: &Sources, problems: &mut Vec<Probl
         };
         let found = SERVERS.fields.iter().find(|known| known.name == *field);
         let checked = found.and_then(|field: &Field| {
-            let checked = checked_field((&SERVERS, name), field, (&raw, &source), problems);
+            let checked = checked_field(&SERVERS, name, field, (&raw, &source), problems);
             Some((field.name, checked?))
         });
         fields.extend(checked);

@@ -182,7 +182,7 @@ impl Reader<'_> {
             {
                 let source = self.source(&spelled);
                 let given = (&raw, &source);
-                let checked = checked_field((family, name), field, given, self.problems);
+                let checked = checked_field(family, name, field, given, self.problems);
                 fields.extend(checked.map(|resolved| (field.name, resolved)));
             }
         }

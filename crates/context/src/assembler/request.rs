@@ -43,7 +43,8 @@ impl AssembledRequest {
     /// Makes a request that shows these entries of a history, of which the last `turn` are the newest turn.
     pub fn new(
         system: &SystemText,
-        (shown, turn): (&[Arc<CountedEntry>], usize),
+        shown: &[Arc<CountedEntry>],
+        turn: usize,
         options: RequestOptions,
     ) -> Self {
         let made = Self {
@@ -70,7 +71,7 @@ impl AssembledRequest {
         let arranged = ArrangedContexts::of(contexts);
         // Without a template nothing is rendered, so this cannot fail.
         let system = arranged.system(&options.tools, "").unwrap_or_default();
-        Self::new(&system, (&[], 0), options)
+        Self::new(&system, &[], 0, options)
     }
 
     /// Replaces the entries of the history. A vendor ignores everything before its compacted block: in a
@@ -189,7 +190,7 @@ mod tests {
             }),
             ..RequestOptions::default()
         };
-        let body = AssembledRequest::new(&system, (&entries(shown), turn), options);
+        let body = AssembledRequest::new(&system, &entries(shown), turn, options);
         let told = body.entries.iter().map(|entry| match entry {
             Entry::User { text, .. }
             | Entry::Assistant { text, .. }

@@ -202,7 +202,7 @@ async fn arranged(assembler: &Assembler, session: &ContextSession<'_>) -> Arrang
 fn request(arranged: &ArrangedContexts, turn: usize) -> AssembledRequest {
     let options = RequestOptions::default();
     let system = arranged.system(&options.tools, "").unwrap();
-    AssembledRequest::new(&system, (arranged.history(), turn), options)
+    AssembledRequest::new(&system, arranged.history(), turn, options)
 }
 
 /// Asserts S4.3, S4.19, D5: the order is reversed once, and the entries are exact to the byte for the vendor.

@@ -56,7 +56,8 @@ impl DatabaseProvider {
     pub fn new(
         name: impl Into<String>,
         url: &SecretString,
-        (query, most): (&str, usize),
+        query: &str,
+        most: usize,
     ) -> Result<Self, DatabaseError> {
         let parameters = parameters(query);
         if parameters > 2 {
@@ -187,7 +188,7 @@ mod tests {
     use sepal_core::domain::{Entry, SessionId, SessionKey, TenantId, Timestamp};
 
     async fn told(url: &str, query: &str, tenant: u128) -> Result<String, String> {
-        let provider = DatabaseProvider::new("notes", &url.into(), (query, 2));
+        let provider = DatabaseProvider::new("notes", &url.into(), query, 2);
         let provider = provider.map_err(|error| error.to_string())?;
         let mut session = ContextSession::create(SessionKey {
             tenant: TenantId::from_bits(tenant),
@@ -252,7 +253,7 @@ mod tests {
     fn what_can_never_be_asked_is_refused_at_once() {
         assert_eq!(parameters("SELECT '$', $1, $2::text, $10"), 10);
         assert_eq!(parameters("SELECT 1"), 0);
-        let made = |url: &str, query| DatabaseProvider::new("x", &url.into(), (query, 1)).err();
+        let made = |url: &str, query| DatabaseProvider::new("x", &url.into(), query, 1).err();
         assert_eq!(
             made("mysql://a:secret@b", "SELECT 1"),
             Some(DatabaseError::Address)

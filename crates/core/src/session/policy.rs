@@ -202,20 +202,19 @@ impl Rules {
     /// arguments at this time.
     pub(super) fn rule_on(
         &self,
-        (given, cost): (&SessionRules, MicroUsd),
-        (id, args): (&CallId, &Value),
-        (facts, now): (&ToolFacts, Timestamp),
+        given: &SessionRules,
+        cost: MicroUsd,
+        id: &CallId,
+        args: &Value,
+        facts: &ToolFacts,
+        now: Timestamp,
     ) -> Ruling {
         match &self.policy {
             Policy::Recorded(rulings) => rulings.get(id).cloned().unwrap_or_else(|| {
-                Ruling::recorded(
-                    PolicyEffect::Ask,
-                    (None, ""),
-                    &ApprovalRequirement::default(),
-                )
+                Ruling::recorded(PolicyEffect::Ask, None, "", &ApprovalRequirement::default())
             }),
             Policy::InForce(rules) => {
-                let call = policy_call((facts, args), cost, now);
+                let call = policy_call(facts, args, cost, now);
                 let decision = if given.is_empty() {
                     rules.decide(&call)
                 } else {
@@ -245,7 +244,8 @@ impl Ruling {
     /// A ruling recorded in a journal.
     pub(super) fn recorded(
         effect: PolicyEffect,
-        (rule, why): (Option<RuleName>, &str),
+        rule: Option<RuleName>,
+        why: &str,
         wants: &ApprovalRequirement,
     ) -> Self {
         Self {
@@ -276,7 +276,8 @@ impl Ruling {
 
 /// Converts a call of a session with this cost so far into the form that rules evaluate.
 pub fn policy_call<'a>(
-    (facts, args): (&'a ToolFacts, &'a Value),
+    facts: &'a ToolFacts,
+    args: &'a Value,
     cost: MicroUsd,
     now: Timestamp,
 ) -> policy::Call<'a> {

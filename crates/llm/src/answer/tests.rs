@@ -60,7 +60,7 @@ fn arguments_are_an_object_or_say_why_not() {
 /// S3.25: the fate of one call, by how its answer ended: its arguments, an error, or dropped.
 #[test]
 fn a_call_is_only_what_the_end_left_whole() {
-    fn check(finish: Finish, (name, raw): (&str, &str), expected: &str) {
+    fn check(finish: Finish, name: &str, raw: &str, expected: &str) {
         let answer = fold(&[call(0, name), args(0, raw), ModelEvent::Finished(finish)]);
         let shown = match answer.calls.first().map(|call| &call.args) {
             Some(Ok(args)) => args.to_string(),
@@ -74,23 +74,23 @@ fn a_call_is_only_what_the_end_left_whole() {
     }
     let cut = "Not run: the answer was cut off";
     for whole in [Finish::Stop, Finish::Calls] {
-        check(whole, ("t", ""), "{}");
-        check(whole, ("t", r#"{"a":1}"#), r#"{"a":1}"#);
-        check(whole, ("t", r#"{"a":"#), "Invalid arguments format: EOF");
+        check(whole, "t", "", "{}");
+        check(whole, "t", r#"{"a":1}"#, r#"{"a":1}"#);
+        check(whole, "t", r#"{"a":"#, "Invalid arguments format: EOF");
     }
     for short in [Finish::Length, Finish::Other] {
-        check(short, ("t", ""), cut);
-        check(short, ("t", " "), cut);
-        check(short, ("t", r#"{"a":"#), cut);
-        check(short, ("t", r#"{"a":1}"#), r#"{"a":1}"#);
-        check(short, ("t", "{}"), "{}");
-        check(short, ("t", "[]"), "Invalid arguments format: expected");
+        check(short, "t", "", cut);
+        check(short, "t", " ", cut);
+        check(short, "t", r#"{"a":"#, cut);
+        check(short, "t", r#"{"a":1}"#, r#"{"a":1}"#);
+        check(short, "t", "{}", "{}");
+        check(short, "t", "[]", "Invalid arguments format: expected");
     }
     for raw in ["", r#"{"a":1}"#, r#"{"a":"#] {
-        check(Finish::Filtered, ("t", raw), "dropped 1");
+        check(Finish::Filtered, "t", raw, "dropped 1");
         for finish in [Finish::Stop, Finish::Calls, Finish::Length, Finish::Other] {
-            check(finish, ("", raw), "dropped 1");
-            check(finish, (" ", raw), "dropped 1");
+            check(finish, "", raw, "dropped 1");
+            check(finish, " ", raw, "dropped 1");
         }
     }
     // The dropped call leaves nothing pending, and no native block that refers to it.

@@ -65,9 +65,9 @@ fn the_version_stands_in_a_path_once() {
 #[test]
 fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
     fn check(model: &str, wanted: Option<u32>, expected: u32) {
-        check_said(model, (wanted, None), expected);
+        check_said(model, wanted, None, expected);
     }
-    fn check_said(model: &str, (wanted, max_output): (Option<u32>, Option<u32>), expected: u32) {
+    fn check_said(model: &str, wanted: Option<u32>, max_output: Option<u32>, expected: u32) {
         let request = Request {
             model: model.to_owned(),
             system: None,
@@ -96,13 +96,9 @@ fn a_limit_of_the_answer_is_always_sent_and_never_more_than_the_model_can() {
     check("claude-3-haiku-20240307", Some(8_192), 4_096);
     check("my-own", Some(100_000), 100_000);
     // A limit in the request takes precedence over the catalogue (S3.11).
-    check_said(
-        "claude-3-haiku-20240307",
-        (Some(9_000), Some(16_000)),
-        9_000,
-    );
-    check_said("claude-sonnet-4-5-20250929", (None, Some(2_000)), 2_000);
-    check_said("my-own", (Some(100_000), Some(3_000)), 3_000);
+    check_said("claude-3-haiku-20240307", Some(9_000), Some(16_000), 9_000);
+    check_said("claude-sonnet-4-5-20250929", None, Some(2_000), 2_000);
+    check_said("my-own", Some(100_000), Some(3_000), 3_000);
 }
 
 #[tokio::test]

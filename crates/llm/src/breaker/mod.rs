@@ -211,15 +211,15 @@ impl Breaker {
             Sign::Fails(said) => {
                 state.faults = state.faults.saturating_add(1);
                 let is_out = state.faults >= self.config.faults;
-                self.fails(&mut state, leave, said, (is_out, None))
+                self.fails(&mut state, leave, said, is_out, None)
             }
             Sign::Silent(said) => {
                 state.faults = state.faults.saturating_add(1);
                 let is_out = state.faults >= self.config.faults || state.answers == leave.answers;
-                self.fails(&mut state, leave, said, (is_out, None))
+                self.fails(&mut state, leave, said, is_out, None)
             }
             Sign::WantsPause(said, wanted) => {
-                self.fails(&mut state, leave, said, (true, Some(wanted)))
+                self.fails(&mut state, leave, said, true, Some(wanted))
             }
         }
     }
@@ -229,7 +229,8 @@ impl Breaker {
         state: &mut State,
         leave: Leave,
         said: &str,
-        (is_out, wanted): (bool, Option<Duration>),
+        is_out: bool,
+        wanted: Option<Duration>,
     ) -> Option<Change> {
         let pause = |tries: u32| {
             let doubled = self.config.pause * 2_u32.pow(tries.min(MOST_DOUBLINGS));

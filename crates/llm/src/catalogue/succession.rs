@@ -12,7 +12,8 @@ const LONGEST_LINE: usize = 8;
 pub fn successor<'a>(
     vendor: Vendor,
     model: &str,
-    (listed, today): (&'a [&'a str], Date),
+    listed: &'a [&'a str],
+    today: Date,
 ) -> Option<&'a str> {
     let lives = |id: &str| {
         let known = find(vendor, id)?;
@@ -82,8 +83,8 @@ mod tests {
             } else {
                 ProviderKind::Gemini
             };
-            let among = (listed, date(2026, 12, 2));
-            let found = successor(Vendor::of(kind, None), model, among);
+
+            let found = successor(Vendor::of(kind, None), model, listed, date(2026, 12, 2));
             assert_eq!(found, expected, "{model}");
         }
         let claudes = [

@@ -13,7 +13,8 @@ use crate::transport::Refused;
 /// something else.
 pub(super) fn of(
     refused: &Refused,
-    (request, parts): (&Request, &[Part]),
+    request: &Request,
+    parts: &[Part],
     omitted: &Omitted,
 ) -> Option<Lesson> {
     let is_about_the_request = matches!(
@@ -243,7 +244,7 @@ mod tests {
             retry_after: None,
             body: body.to_owned(),
         };
-        of(&refused, (request, PARTS), &Omitted::default())
+        of(&refused, request, PARTS, &Omitted::default())
     }
 
     fn check(body: &str, expected: Option<Lesson>) {

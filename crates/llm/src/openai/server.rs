@@ -127,7 +127,7 @@ impl Server {
             match self.send(sending).await {
                 Ok(Ok(response)) => Ok((response, omitted.told(request))),
                 Ok(Err(refused)) => {
-                    let lesson = lesson::of(&refused, (request, parts), &omitted);
+                    let lesson = lesson::of(&refused, request, parts, &omitted);
                     Err((fault::refused(self.endpoint.origin(), &refused), lesson))
                 }
                 Err(error) => Err((error, None)),

@@ -59,7 +59,8 @@ impl Authorization {
     pub fn begin(
         found: &Discovered,
         client: ClientIdentity,
-        (redirect, state): (&Url, &str),
+        redirect: &Url,
+        state: &str,
         wish: &ScopeWish<'_>,
     ) -> Result<(Url, Self), AuthorizationError> {
         let scopes = scopes(found, wish);
@@ -200,7 +201,7 @@ mod tests {
         };
         let client = ClientIdentity::known(&known, found).unwrap();
         let redirect = Url::parse("https://sepal.test/back").unwrap();
-        let (url, begun) = Authorization::begin(found, client, (&redirect, "state"), wish).unwrap();
+        let (url, begun) = Authorization::begin(found, client, &redirect, "state", wish).unwrap();
         (url.query_pairs().into_owned().collect(), begun)
     }
 
@@ -239,7 +240,7 @@ mod tests {
         let begun = |redirect: &str| {
             let client = ClientIdentity::known(&known, &found).unwrap();
             let redirect = Url::parse(redirect).unwrap();
-            Authorization::begin(&found, client, (&redirect, "state"), &NOTHING)
+            Authorization::begin(&found, client, &redirect, "state", &NOTHING)
                 .unwrap()
                 .1
         };

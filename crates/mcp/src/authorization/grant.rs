@@ -98,7 +98,8 @@ impl Grant {
     pub async fn of_client(
         client: &Client,
         found: &Discovered,
-        (identity, scopes): (ClientIdentity, &[String]),
+        identity: ClientIdentity,
+        scopes: &[String],
         now_ms: i64,
     ) -> Result<Self, AuthorizationError> {
         let place = TokenPlace::new(found, identity);

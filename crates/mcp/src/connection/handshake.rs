@@ -39,7 +39,7 @@ impl Connection {
         offer: ClientOffer,
     ) -> Result<Self, Error> {
         let lines = Lines::new(output, input);
-        Self::serve(server, lines, (offer, discovering())).await
+        Self::serve(server, lines, offer, discovering()).await
     }
 
     /// Opens a connection over streamable HTTP, in the lifecycle that the server asks for. `client` decides
@@ -60,7 +60,7 @@ impl Connection {
             Lifecycle::Discover => discovering(),
         };
         let transport = remote::transport(server, client, remote)?;
-        Self::serve(server, transport, (offer, lifecycle)).await
+        Self::serve(server, transport, offer, lifecycle).await
     }
 
     /// Opens a connection over the HTTP with SSE of old servers, with the same client.
@@ -85,13 +85,14 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        Self::serve(server, transport, (offer, ClientLifecycleMode::Initialize)).await
+        Self::serve(server, transport, offer, ClientLifecycleMode::Initialize).await
     }
 
     async fn serve<T, E, A>(
         server: &str,
         transport: T,
-        (offer, lifecycle): (ClientOffer, ClientLifecycleMode),
+        offer: ClientOffer,
+        lifecycle: ClientLifecycleMode,
     ) -> Result<Self, Error>
     where
         T: IntoTransport<RoleClient, E, A>,

@@ -254,10 +254,10 @@ impl Connection {
                 }
                 Some(said) = next_of(&mut news) => {
                     (done_of, total) = (said.progress, said.total);
-                    on_news(self.progressed((done_of, total), said.message.as_deref()));
+                    on_news(self.progressed(done_of, total, said.message.as_deref()));
                 }
                 Some(told) = told.recv() => on_news(match told {
-                    Told::Status(words) => self.progressed((done_of, total), Some(&words)),
+                    Told::Status(words) => self.progressed(done_of, total, Some(&words)),
                     Told::Created(task) => CallNews::Task(task),
                 }),
                 Some(question) = questions.recv() => {
@@ -268,7 +268,7 @@ impl Connection {
                     }
                 }
                 words = standstill::begins(&mut standstill) => {
-                    on_news(self.progressed((done_of, total), Some(words)));
+                    on_news(self.progressed(done_of, total, Some(words)));
                 }
                 () = cancel.cancelled() => return work.cancelled().await,
                 () = &mut deadline => return work.timed_out(limit).await,
@@ -276,7 +276,7 @@ impl Connection {
         }
     }
 
-    fn progressed(&self, (progress, total): (f64, Option<f64>), words: Option<&str>) -> CallNews {
+    fn progressed(&self, progress: f64, total: Option<f64>, words: Option<&str>) -> CallNews {
         let message = words.map(|text| self.cleaner.clean(text));
         CallNews::Progress(ToolProgress {
             progress,

@@ -95,7 +95,7 @@ impl<'a> Rounds<'a> {
                         "it asks for more and more before it answers".to_owned(),
                     ));
                 }
-                let again = again(self.connection, self.call, (wanted, self.count));
+                let again = again(self.connection, self.call, wanted, self.count);
                 self.answering = Some(again.boxed());
                 Ok(Advance::GoesOn)
             }
@@ -116,7 +116,8 @@ impl<'a> Rounds<'a> {
 async fn again(
     connection: &Connection,
     call: &ToolCall,
-    (wanted, round): (InputRequiredResult, u32),
+    wanted: InputRequiredResult,
+    round: u32,
 ) -> Result<RequestHandle<RoleClient>, Error> {
     let requests = wanted.input_requests.unwrap_or_default();
     if requests.is_empty() {
@@ -124,7 +125,7 @@ async fn again(
     }
     let mut responses = InputResponses::new();
     for (key, request) in requests {
-        let given = given(connection, (&key, None), &request).await?;
+        let given = given(connection, &key, None, &request).await?;
         responses.insert(key, given);
     }
     let state = wanted.request_state;
@@ -136,7 +137,8 @@ async fn again(
 /// Returns the answer to an input request, from the handler that answers a server's requests during a call.
 pub(super) async fn given(
     connection: &Connection,
-    (key, task): (&str, Option<&str>),
+    key: &str,
+    task: Option<&str>,
     request: &InputRequest,
 ) -> Result<Value, Error> {
     let refused = |text: String| Error::Refused(format!("it asks before it answers: {text}"));

@@ -247,7 +247,7 @@ impl<'a> Follower<'a> {
         let mut responses = Map::new();
         for (key, wanted) in new {
             let wanted = read_wanted(wanted)?;
-            let answer = given(self.connection, (key, Some(&self.id)), &wanted).await?;
+            let answer = given(self.connection, key, Some(&self.id), &wanted).await?;
             responses.insert(key.clone(), answer);
             self.answered.insert(key.clone());
         }

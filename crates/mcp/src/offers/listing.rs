@@ -59,7 +59,8 @@ struct Page<T> {
 
 /// Reads all pages of one list.
 async fn pages<T>(
-    (connection, what): (&Connection, &str),
+    connection: &Connection,
+    what: &str,
     problems: &mut Vec<String>,
     ask: impl AsyncFn(&Peer<RoleClient>, PaginatedRequestParams) -> Result<Page<T>, ServiceError>,
 ) -> Vec<T> {
@@ -105,7 +106,7 @@ async fn resources(connection: &Connection, problems: &mut Vec<String>) -> Vec<R
             next: listed.next_cursor,
         })
     };
-    let listed = pages((connection, "resources"), problems, ask).await;
+    let listed = pages(connection, "resources", problems, ask).await;
     let cleaner = connection.cleaner();
     let listed = listed.iter().filter(|it| is_usable(&it.uri, cleaner));
     let mut found: Vec<ResourceLink> = Vec::new();
@@ -128,7 +129,7 @@ async fn templates(connection: &Connection, problems: &mut Vec<String>) -> Vec<R
     };
     // Servers without templates often do not know the method.
     let mut refused = Vec::new();
-    let listed = pages((connection, "templates"), &mut refused, ask).await;
+    let listed = pages(connection, "templates", &mut refused, ask).await;
     if !listed.is_empty() {
         problems.append(&mut refused);
     }
@@ -154,7 +155,7 @@ async fn prompts(connection: &Connection, problems: &mut Vec<String>) -> Vec<Pro
             next: listed.next_cursor,
         })
     };
-    let listed = pages((connection, "prompts"), problems, ask).await;
+    let listed = pages(connection, "prompts", problems, ask).await;
     let cleaner = connection.cleaner();
     let mut found: Vec<PromptOffer> = Vec::new();
     for prompt in listed.into_iter().take(MAX_ITEMS) {

@@ -69,7 +69,7 @@ impl<'c> Offers<'c> {
         arguments: serde_json::Map<String, serde_json::Value>,
         limit: Duration,
     ) -> Result<GivenPrompt, Error> {
-        reading::prompt(self.0, (name, arguments), limit).await
+        reading::prompt(self.0, name, arguments, limit).await
     }
 
     /// Returns possible values of an argument.

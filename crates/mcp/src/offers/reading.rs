@@ -73,7 +73,8 @@ pub(super) async fn resource(
 
 pub(super) async fn prompt(
     connection: &Connection,
-    (name, arguments): (&str, Map<String, Value>),
+    name: &str,
+    arguments: Map<String, Value>,
     limit: Duration,
 ) -> Result<GivenPrompt, Error> {
     let params = GetPromptRequestParams::new(name).with_arguments(arguments);

@@ -47,7 +47,8 @@ pub(crate) struct Legacy {
 impl Legacy {
     /// Opens the stream and waits for the address for posts. Has no time limit of its own.
     pub(super) async fn open(
-        (client, sending): (reqwest::Client, Sending),
+        client: reqwest::Client,
+        sending: Sending,
         url: &str,
         headers: Headers,
     ) -> Result<Self, Error> {

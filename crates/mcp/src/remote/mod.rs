@@ -83,7 +83,7 @@ pub(super) async fn legacy_transport(
 ) -> Result<Legacy, Error> {
     let headers = headers(server, remote)?;
     let sending = Sending(remote.authorizer.clone());
-    let opened = Legacy::open((client, sending), &remote.url, headers).await;
+    let opened = Legacy::open(client, sending, &remote.url, headers).await;
     opened.map_err(|error| not_opened(server, &error))
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn read(
     }
     let value = match lenient::parse(line) {
         Ok(value) => value,
-        Err(error) => return broken(line, &error, (pending, posted)),
+        Err(error) => return broken(line, &error, pending, posted),
     };
     if is_request(&value)
         && let Ok(request) = serde_json::from_slice(line)
@@ -78,7 +78,7 @@ pub(crate) fn rewritten(text: String, pending: &Pending, posted: Option<&Request
     let value = match lenient::parse(text.as_bytes()) {
         Ok(value) => value,
         Err(error) => {
-            let told = broken(text.as_bytes(), &error, (pending, posted));
+            let told = broken(text.as_bytes(), &error, pending, posted);
             let told = told.and_then(|told| serde_json::to_string(&told).ok());
             return told.unwrap_or(text);
         }
@@ -104,7 +104,8 @@ fn is_request(message: &Value) -> bool {
 fn broken(
     line: &[u8],
     error: &serde_json::Error,
-    (pending, posted): (&Pending, Option<&RequestId>),
+    pending: &Pending,
+    posted: Option<&RequestId>,
 ) -> Option<RxJsonRpcMessage<RoleClient>> {
     tracing::debug!(%error, "A line of a server is no message");
     let mut scanned = Envelope::default();

@@ -45,7 +45,8 @@ impl Refusals {
     /// refusal of this host and port.
     pub(super) fn note(
         &self,
-        (target, entry): (&Target, Option<String>),
+        target: &Target,
+        entry: Option<String>,
         why: &DialRefusal,
         at: Timestamp,
     ) -> bool {

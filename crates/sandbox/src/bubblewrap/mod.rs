@@ -292,7 +292,7 @@ impl Runtime for Bubblewrap {
             let after = self.identity.look_up(&self.settings.server);
             running.image = after.filter(|after| Some(after) == before.as_ref());
         }
-        count_start(("bubblewrap", "cold"), since, running.is_ok());
+        count_start("bubblewrap", "cold", since, running.is_ok());
         running
     }
 
@@ -321,8 +321,8 @@ impl Runtime for Bubblewrap {
         let workspaces = self.workspaces.clone();
         // Runs as a task, so that a copy that is cancelled half-way is still removed.
         let copying = self.supervisors.spawn(async move {
-            let folders = (workspaces.path(&order.from), to.clone());
-            let copied = copy::copy(folders, limit, order.watch).await;
+            let copied =
+                copy::copy(workspaces.path(&order.from), to.clone(), limit, order.watch).await;
             if !matches!(copied, Ok(CopyResult::Whole(_))) {
                 blocking(move || workspaces.remove(&order.to)).await?;
             }

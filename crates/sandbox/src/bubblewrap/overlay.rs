@@ -94,7 +94,8 @@ impl Overlays {
     fn lay(
         &self,
         home: &Path,
-        (lower, copy): (&SandboxId, &SandboxId),
+        lower: &SandboxId,
+        copy: &SandboxId,
         owner: Option<u32>,
     ) -> Result<(), Error> {
         // The root of the merged view has the owner and the mode of this folder.
@@ -173,7 +174,8 @@ pub(super) async fn make_copy(
     }
     lay(
         runtime,
-        (&order.from, &order.to),
+        &order.from,
+        &order.to,
         order.bounds.workspace_bytes,
     )
     .await?;
@@ -182,14 +184,15 @@ pub(super) async fn make_copy(
 
 async fn lay(
     runtime: &Bubblewrap,
-    (from, to): (&SandboxId, &SandboxId),
+    from: &SandboxId,
+    to: &SandboxId,
     limit: u64,
 ) -> Result<(), Error> {
     let home = runtime.provide(to, limit).await?;
     // The files below belong to this user, so the program has to run as the same user.
     let lower = fs::metadata(runtime.workspaces.path(from))?;
     let owner = (runtime.privilege == Privilege::Root).then(|| lower.uid());
-    let laid = runtime.overlays.lay(&home, (from, to), owner);
+    let laid = runtime.overlays.lay(&home, from, to, owner);
     if laid.is_err() {
         let (workspaces, to) = (runtime.workspaces.clone(), to.clone());
         blocking(move || workspaces.remove(&to)).await?;
@@ -200,7 +203,7 @@ async fn lay(
 /// Tries an overlay, because file systems, kernels and distributions forbid them in many ways.
 async fn is_possible_here(runtime: &Bubblewrap) -> bool {
     let [lower, copy] = [(); 2].map(|()| SandboxId::from_bits(rand::random()));
-    let tried = attempt(runtime, (&lower, &copy)).await;
+    let tried = attempt(runtime, &lower, &copy).await;
     runtime.overlays.forget(&copy);
     let workspaces = runtime.workspaces.clone();
     let removed = blocking(move || workspaces.remove(&copy).and(workspaces.remove(&lower))).await;
@@ -219,14 +222,11 @@ async fn is_possible_here(runtime: &Bubblewrap) -> bool {
     }
 }
 
-async fn attempt(
-    runtime: &Bubblewrap,
-    (lower, copy): (&SandboxId, &SandboxId),
-) -> Result<(), Error> {
+async fn attempt(runtime: &Bubblewrap, lower: &SandboxId, copy: &SandboxId) -> Result<(), Error> {
     let bounds = Bounds::default();
     let below = runtime.workspaces.provide(lower)?.join("below");
     fs::write(&below, "x\n")?;
-    lay(runtime, (lower, copy), bounds.workspace_bytes).await?;
+    lay(runtime, lower, copy, bounds.workspace_bytes).await?;
     let launch = Launch {
         sandbox: copy.clone(),
         packages: Packages::None,

@@ -35,7 +35,8 @@ pub(crate) fn is_next<'a>(
 /// one of the holder with the most places, and of these the one that has been idle longest.
 pub(crate) fn idlest<'a, S: Ord + Copy, G>(
     idle: impl Iterator<Item = (Option<&'a Holder>, S, G)>,
-    (holder, whose): (Option<&Holder>, ShareLevel),
+    holder: Option<&Holder>,
+    whose: ShareLevel,
     ledger: &Ledger,
 ) -> Option<(S, G)> {
     let helps = |other: Option<&Holder>| match (whose, holder, other) {
@@ -128,7 +129,7 @@ mod tests {
             (None, 0, "nobody's"),
         ];
         let goes = |whose, holder: &Holder| {
-            let found = idlest(idle.iter().copied(), (Some(holder), whose), &ledger);
+            let found = idlest(idle.iter().copied(), Some(holder), whose, &ledger);
             found.map(|(_, name)| name)
         };
         assert_eq!(goes(ShareLevel::User, &ana), Some("ana's, idle longest"));

@@ -206,7 +206,7 @@ impl Capacity {
                 let guest = guest.as_ref()?;
                 Some((holder.as_ref(), guest.usage.idle_since()?, guest))
             });
-            idlest(guests, (holder, whose), &occupancy.ledger)
+            idlest(guests, holder, whose, &occupancy.ledger)
                 .map(|(since, guest)| (since, guest.clone()))
         };
         let Some((since, guest)) = idlest else {

@@ -73,7 +73,7 @@ impl DockerShared {
         let made = self.workspace(&self.plan(&writing)).await?;
         let to = made.as_ref().and_then(Volume::folder);
         if let Some((from, to)) = to.and_then(|to| beside(to, &first)) {
-            let copied = copy::copy((from, to), limit, order.watch.clone()).await;
+            let copied = copy::copy(from, to, limit, order.watch.clone()).await;
             return Ok(copied?);
         }
         match self.count(&reading).await {
@@ -83,7 +83,7 @@ impl DockerShared {
         }
         let _place = copy::COPIES.place().await.map_err(io::Error::other)?;
         tokio::select! {
-            copied = self.pass_on((&reading, &writing), limit, &order.watch) => copied,
+            copied = self.pass_on(&reading, &writing, limit, &order.watch) => copied,
             () = order.watch.stopped() => {
                 self.remove_copiers([&reading, &writing]).await;
                 Err(io::Error::from(io::ErrorKind::Interrupted).into())
@@ -103,7 +103,8 @@ impl DockerShared {
     /// Packs in one container and unpacks in another.
     async fn pass_on(
         &self,
-        (reading, writing): (&Launch, &Launch),
+        reading: &Launch,
+        writing: &Launch,
         limit: u64,
         watch: &CopyWatch,
     ) -> Result<CopyResult, Error> {
@@ -116,7 +117,7 @@ impl DockerShared {
             }
         };
         let Streams { stdin, stdout, .. } = unpacking.streams;
-        let whole = passed_on(&mut packing.streams.stdout, stdin, (limit, watch));
+        let whole = passed_on(&mut packing.streams.stdout, stdin, limit, watch);
         let (whole, said) = tokio::join!(whole, said(stdout));
         let end = self.ended(&packing.id).await;
         self.engine.remove(&packing.id).await?;
@@ -191,7 +192,8 @@ fn beside(to: &Path, first: &str) -> Option<(PathBuf, PathBuf)> {
 async fn passed_on(
     packed: &mut DuplexStream,
     mut unpacking: DuplexStream,
-    (limit, watch): (u64, &CopyWatch),
+    limit: u64,
+    watch: &CopyWatch,
 ) -> io::Result<bool> {
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {

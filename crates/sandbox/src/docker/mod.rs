@@ -209,7 +209,7 @@ impl Runtime for Docker {
         launch.check()?;
         let (since, image) = (Instant::now(), self.image_id(&Image::Sandbox));
         if let Some(running) = self.shared.pool.take(&launch, image.as_ref()) {
-            count_start(("docker", "warm"), since, true);
+            count_start("docker", "warm", since, true);
             return Ok(running);
         }
         let shared = Arc::clone(&self.shared);
@@ -219,7 +219,7 @@ impl Runtime for Docker {
             .tasks
             .spawn(async move { shared.bring_up(&launch).await });
         let running = starting.await.map_err(io::Error::other)?;
-        count_start(("docker", "cold"), since, running.is_ok());
+        count_start("docker", "cold", since, running.is_ok());
         running
     }
 

@@ -47,7 +47,7 @@ pub(super) fn open(running: Running, egress: Egress, server: &str, tasks: &TaskT
             let _ = lines.try_send(line);
         }
     });
-    let tunnel = Tunnel::over((stdout, stdin), proxy, tasks.clone());
+    let tunnel = Tunnel::over(stdout, stdin, proxy, tasks.clone());
     // One pipe for each direction, so that closing stdin alone reaches the program.
     let (stdin, asked) = duplex(BUFFER_BYTES);
     let (said, stdout) = duplex(BUFFER_BYTES);

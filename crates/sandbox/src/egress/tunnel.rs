@@ -41,7 +41,7 @@ pub(super) struct Tunnel {
 
 impl Tunnel {
     /// Creates a tunnel over the stdout and stdin of a sandbox.
-    pub(super) fn over((stdout, stdin): (Output, Input), proxy: Proxy, tasks: TaskTracker) -> Self {
+    pub(super) fn over(stdout: Output, stdin: Input, proxy: Proxy, tasks: TaskTracker) -> Self {
         let mut config = Config::default();
         // No stream gets more than the protocol's own window, so memory is bounded.
         config.set_max_num_streams(MAX_STREAMS);

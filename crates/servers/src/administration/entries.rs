@@ -33,9 +33,9 @@ impl Administration<'_> {
     pub async fn add(&self, new: NewServer) -> Result<(), Error> {
         let (scope, owner) = check_new(self.servers, self.caller, &new).await?;
         let _alone = self.servers.0.changing.lock().await;
-        self.check_bundle((&scope, owner.as_ref()), &new.config)
+        self.check_bundle(&scope, owner.as_ref(), &new.config)
             .await?;
-        self.check_free((&scope, owner.as_ref()), &new.name).await?;
+        self.check_free(&scope, owner.as_ref(), &new.name).await?;
         // An earlier entry of this name, removed by hand perhaps, may have left decisions, secrets and grants
         // that were not given for this one.
         self.forget_tools(&scope, &new.name).await?;
@@ -48,7 +48,7 @@ impl Administration<'_> {
             .await?;
         // Secrets come before the entry, because the monitor lists the server as soon as the entry exists.
         for (secret, value) in &new.secrets {
-            self.keep_secret(&scope, &new.name, (secret, value)).await?;
+            self.keep_secret(&scope, &new.name, secret, value).await?;
         }
         match &scope {
             Scope::Installation => self.servers.0.file.add(&new.name, &new.config).await?,
@@ -57,9 +57,16 @@ impl Administration<'_> {
                     .0
                     .owners
                     .note(&scope, &new.name, owner.as_ref());
-                let whose = (tenant.clone(), new.name.clone(), owner);
+
                 let sealer = &self.servers.0.sealer;
-                let row = McpServerRow::seal(whose, new.config, (sealer, now()))?;
+                let row = McpServerRow::seal(
+                    tenant.clone(),
+                    new.name.clone(),
+                    owner,
+                    new.config,
+                    sealer,
+                    now(),
+                )?;
                 self.servers
                     .0
                     .records
@@ -123,7 +130,7 @@ impl Administration<'_> {
         let mut problems = entry_problems(&config, Author::Person);
         problems.retain(|problem| is_strict || !known.contains(problem));
         if is_moved {
-            problems.extend(kept_values((&entry.config, &config), patch));
+            problems.extend(kept_values(&entry.config, &config, patch));
             let kept = self.secret_names(&entry.scope, name).await?;
             problems.extend(kept.iter().map(|secret| kept_secret(name, secret)));
         }
@@ -138,11 +145,11 @@ impl Administration<'_> {
         let known = Some(&entry.config).filter(|_| !is_moved);
         check_sampling(self.caller, &config, known)?;
         let on_request = self.servers.hosts_on_request();
-        check_hosts(self.caller, on_request, audience, (&config, known))?;
+        check_hosts(self.caller, on_request, audience, &config, known)?;
         check_endpoint_origins(self.caller, &config, known)?;
         check_package(&self.servers.0.place, &config)?;
         check_address(&self.servers.0.opener.outside.guard, &entry.scope, &config).await?;
-        self.check_bundle((&entry.scope, entry.owner.as_ref()), &config)
+        self.check_bundle(&entry.scope, entry.owner.as_ref(), &config)
             .await?;
         Ok(config)
     }
@@ -158,7 +165,8 @@ impl Administration<'_> {
 
     async fn check_bundle(
         &self,
-        (scope, owner): (&Scope, Option<&UserId>),
+        scope: &Scope,
+        owner: Option<&UserId>,
         config: &McpServerConfig,
     ) -> Result<(), Error> {
         let Some(bundle) = &config.bundle else {
@@ -177,9 +185,16 @@ impl Administration<'_> {
         let Scope::Tenant(tenant) = &entry.scope else {
             return Err(unknown(&entry.name));
         };
-        let whose = (tenant.clone(), entry.name.clone(), entry.owner.clone());
+
         let sealer = &self.servers.0.sealer;
-        let row = McpServerRow::seal(whose, config.clone(), (sealer, now()))?;
+        let row = McpServerRow::seal(
+            tenant.clone(),
+            entry.name.clone(),
+            entry.owner.clone(),
+            config.clone(),
+            sealer,
+            now(),
+        )?;
         if self.servers.0.records.mcp_servers().update(&row).await? {
             return Ok(());
         }
@@ -217,19 +232,14 @@ impl Administration<'_> {
             return Err(Error::Invalid(problems));
         }
         let on_request = self.servers.hosts_on_request();
-        check_hosts(
-            self.caller,
-            on_request,
-            audience_of(&entry),
-            (&config, None),
-        )?;
+        check_hosts(self.caller, on_request, audience_of(&entry), &config, None)?;
         check_package(&self.servers.0.place, &config)?;
-        self.check_bundle((scope, entry.owner.as_ref()), &config)
+        self.check_bundle(scope, entry.owner.as_ref(), &config)
             .await?;
         self.forget_secrets(scope, name).await?;
         self.update(&entry, &config).await?;
         for (secret, value) in &secrets {
-            self.keep_secret(scope, name, (secret, value)).await?;
+            self.keep_secret(scope, name, secret, value).await?;
         }
         bundles::let_go(self.servers, scope, old_bundle).await?;
         self.servers.changed(scope, name, None);
@@ -305,7 +315,8 @@ impl Administration<'_> {
 
     async fn check_free(
         &self,
-        (scope, owner): (&Scope, Option<&UserId>),
+        scope: &Scope,
+        owner: Option<&UserId>,
         name: &str,
     ) -> Result<(), Error> {
         let of_all = self
@@ -349,7 +360,7 @@ pub(super) async fn check_new(
     check(new)?;
     check_transport(caller, servers.0.roles, (audience, transport_of(config)))?;
     check_sampling(caller, config, None)?;
-    check_hosts(caller, servers.hosts_on_request(), audience, (config, None))?;
+    check_hosts(caller, servers.hosts_on_request(), audience, config, None)?;
     check_endpoint_origins(caller, config, None)?;
     let (scope, owner) = place_of(caller, audience);
     check_package(&servers.0.place, config)?;

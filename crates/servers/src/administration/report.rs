@@ -170,7 +170,7 @@ impl Reports<'_> {
         let offering = self.servers.offering(self.caller.whose()).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         let definitions = self.servers.0.records.tool_definitions();
-        let mut versions = definitions.versions((tenant, name), tool).await?;
+        let mut versions = definitions.versions(tenant, name, tool).await?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
         let now = listed.find(|known| known.name == tool);
         if versions.is_empty() {

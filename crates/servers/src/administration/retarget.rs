@@ -99,7 +99,8 @@ fn lead(config: &McpServerConfig, from: &References<'_>) -> Lead {
 /// header or a variable does not.
 pub(crate) fn leads_elsewhere(
     config: &McpServerConfig,
-    (old, new): (&References<'_>, &References<'_>),
+    old: &References<'_>,
+    new: &References<'_>,
 ) -> bool {
     let new = lead(config, new).address;
     // An incomplete address is sent nothing.
@@ -111,7 +112,8 @@ pub(crate) fn leads_elsewhere(
 pub(crate) fn kept_for_another(
     config: &McpServerConfig,
     secret: &str,
-    (old, new): (&References<'_>, &References<'_>),
+    old: &References<'_>,
+    new: &References<'_>,
 ) -> Vec<EntryProblem> {
     let url = config.url.as_deref().unwrap_or_default();
     let part = if lead(config, old).origin == lead(config, new).origin {
@@ -126,7 +128,7 @@ pub(crate) fn kept_for_another(
         other.as_str() != secret && !parts.contains(&Reference::Secret((*other).clone()))
     });
     let kept = kept.map(|other| format!("secrets.{other}"));
-    let values = kept_values((config, config), &Value::Null);
+    let values = kept_values(config, config, &Value::Null);
     let values = values.into_iter().map(|value| value.field);
     let problem = |field| EntryProblem {
         field,
@@ -140,7 +142,8 @@ pub(crate) fn kept_for_another(
 
 /// Returns the hidden values that the change keeps and does not give again.
 pub(crate) fn kept_values(
-    (old, new): (&McpServerConfig, &McpServerConfig),
+    old: &McpServerConfig,
+    new: &McpServerConfig,
     patch: &Value,
 ) -> Vec<EntryProblem> {
     let (mut old, mut new) = (old.clone(), new.clone());
@@ -377,7 +380,7 @@ mod tests {
             assert_eq!(HARMLESS.contains(&field), !decides, "{field}");
             // The changed field itself is given with the change.
             let patch = json!({ field: if value.is_object() { json!({}) } else { value } });
-            let kept = kept_values((&old, &new), &patch);
+            let kept = kept_values(&old, &new, &patch);
             let kept: BTreeSet<&str> = kept.iter().map(|it| it.field.as_str()).collect();
             let expected = hidden
                 .into_iter()
@@ -414,10 +417,10 @@ mod tests {
         let mut new = old.clone();
         new.headers.remove("D");
         let patch = json!({ "headers": {"A": "one", "B": "••••", "D": null} });
-        let found = kept_values((&old, &new), &patch);
+        let found = kept_values(&old, &new, &patch);
         let fields: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, ["headers.B"]);
-        let found = kept_values((&old, &old), &json!({ "url": "https://evil" }));
+        let found = kept_values(&old, &old, &json!({ "url": "https://evil" }));
         assert_eq!(found.len(), 3);
     }
 }

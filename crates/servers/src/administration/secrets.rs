@@ -19,16 +19,16 @@ impl Administration<'_> {
     /// address.
     pub async fn set_secret(
         &self,
-        (server, name): (&str, &str),
+        server: &str,
+        name: &str,
         value: &SecretString,
     ) -> Result<(), Error> {
         check_secret(name, value)?;
         // Locked, so that neither the entry nor another secret changes after the check.
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(server).await?;
-        self.check_lead(&entry, (name, value)).await?;
-        self.keep_secret(&entry.scope, server, (name, value))
-            .await?;
+        self.check_lead(&entry, name, value).await?;
+        self.keep_secret(&entry.scope, server, name, value).await?;
         self.servers.changed(&entry.scope, server, None);
         Ok(())
     }
@@ -37,7 +37,8 @@ impl Administration<'_> {
     async fn check_lead(
         &self,
         entry: &ServerEntry,
-        (name, value): (&str, &SecretString),
+        name: &str,
+        value: &SecretString,
     ) -> Result<(), Error> {
         let old = self.servers.0.opener.references(entry).await?;
         let mut secrets = old.secrets.clone();
@@ -46,10 +47,10 @@ impl Administration<'_> {
             environment: old.environment,
             secrets,
         };
-        if !leads_elsewhere(&entry.config, (&old, &new)) {
+        if !leads_elsewhere(&entry.config, &old, &new) {
             return Ok(());
         }
-        let kept = kept_for_another(&entry.config, name, (&old, &new));
+        let kept = kept_for_another(&entry.config, name, &old, &new);
         if !kept.is_empty() {
             return Err(Error::Invalid(kept));
         }
@@ -59,7 +60,7 @@ impl Administration<'_> {
     }
 
     /// Removes a secret.
-    pub async fn remove_secret(&self, (server, name): (&str, &str)) -> Result<(), Error> {
+    pub async fn remove_secret(&self, server: &str, name: &str) -> Result<(), Error> {
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(server).await?;
         let kept = secret_name(server, name);
@@ -105,7 +106,8 @@ impl Administration<'_> {
         &self,
         scope: &Scope,
         server: &str,
-        (name, value): (&str, &SecretString),
+        name: &str,
+        value: &SecretString,
     ) -> Result<(), Error> {
         let name = secret_name(server, name);
         let context = secret_context(scope, &name);

@@ -42,7 +42,8 @@ impl Administration<'_> {
     /// hash and an effect also accepts the definition.
     pub async fn set_tool(
         &self,
-        (name, tool): (&str, &str),
+        name: &str,
+        tool: &str,
         change: ToolChange,
     ) -> Result<ToolReport, Error> {
         let tenant = &self.caller.tenant.id;
@@ -74,7 +75,7 @@ impl Administration<'_> {
             self.servers
                 .0
                 .definitions
-                .accept((tenant, name), known)
+                .accept(tenant, name, known)
                 .await?;
         }
         self.servers

@@ -39,7 +39,7 @@ impl Trials<'_> {
         let mut phases = Vec::new();
         let holder = self.caller.holder();
         let person = server.entry.is_remote().then_some(&holder);
-        let tried = try_out(self.servers, (&server.entry, person), &mut phases).await;
+        let tried = try_out(self.servers, &server.entry, person, &mut phases).await;
         Ok(TestReport::new(phases, tried))
     }
 
@@ -107,7 +107,7 @@ impl Trials<'_> {
         let mut phases = Vec::new();
         let holder = self.caller.holder();
         let person = server.entry.is_remote().then_some(&holder);
-        let tried = try_out(self.servers, (&server.entry, person), &mut phases).await;
+        let tried = try_out(self.servers, &server.entry, person, &mut phases).await;
         Ok((open.len(), TestReport::new(phases, tried)))
     }
 }

@@ -85,7 +85,8 @@ impl ClientAuthorizer {
     /// Returns a fresh token that is not the refused one.
     async fn token_but(
         &self,
-        (refused, challenge): (Option<&SecretString>, Option<&Challenge>),
+        refused: Option<&SecretString>,
+        challenge: Option<&Challenge>,
     ) -> Result<SecretString, AuthorizationError> {
         let mut tokens = self.tokens.lock().await;
         let known = tokens.as_ref().filter(|tokens| {
@@ -111,8 +112,9 @@ impl ClientAuthorizer {
         let scopes = asked
             .or_else(|| target.oauth.scopes.clone())
             .unwrap_or_default();
-        let who = (identity, scopes.as_slice());
-        let grant = Grant::of_client(&target.client, &found, who, now().0).await?;
+
+        let grant =
+            Grant::of_client(&target.client, &found, identity, scopes.as_slice(), now().0).await?;
         let access = grant.tokens.access().into();
         *tokens = Some(grant.tokens);
         Ok(access)
@@ -121,7 +123,7 @@ impl ClientAuthorizer {
 
 impl Authorizer for ClientAuthorizer {
     fn token(&self) -> BoxFuture<'_, Result<Option<SecretString>, AuthorizationError>> {
-        async { self.token_but((None, None)).await.map(Some) }.boxed()
+        async { self.token_but(None, None).await.map(Some) }.boxed()
     }
 
     fn refused<'a>(&'a self, request: RefusedRequest<'a>) -> BoxFuture<'a, Refused> {
@@ -129,7 +131,7 @@ impl Authorizer for ClientAuthorizer {
             if request.is_second {
                 return Refused::Stands;
             }
-            match self.token_but((request.token, request.challenge)).await {
+            match self.token_but(request.token, request.challenge).await {
                 Ok(token) => Refused::Again(token),
                 Err(error) => {
                     tracing::warn!(mcp.server = %self.target.server, %error, "There is no token for an MCP server");

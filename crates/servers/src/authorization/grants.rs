@@ -101,7 +101,7 @@ impl Grants {
         }
         let sealed = seal(&self.sealer, &place, &found)?;
         table
-            .keep_client(&target.scope, (hash, &sealed), now())
+            .keep_client(&target.scope, hash, &sealed, now())
             .await?;
         Ok(found.to_owned())
     }
@@ -187,14 +187,14 @@ impl Grants {
                 return Ok(Some(held));
             }
             let (now, until) = (now(), Timestamp(now().0 + LEASE_MS));
-            let mine = (held.version, owner.as_str());
+
             let leased = self
                 .records
                 .mcp_grants()
-                .lease(&key, mine, (now, until))
+                .lease(&key, held.version, owner.as_str(), now, until)
                 .await;
             if leased.map_err(|error| records(&error))? {
-                return self.renew_alone(target, &key, (held, &owner)).await;
+                return self.renew_alone(target, &key, held, &owner).await;
             }
             if now.0 - began.0 > PATIENCE_MS {
                 return Err(away(
@@ -209,13 +209,15 @@ impl Grants {
         &self,
         target: &Target,
         key: &GrantKey,
-        (held, owner): (StoredGrant, &str),
+        held: StoredGrant,
+        owner: &str,
     ) -> Result<Option<StoredGrant>, AuthorizationError> {
         let renewed = held.grant.renewed(&target.client, now().0).await;
-        let mine = (held.version, owner);
         match renewed {
             Ok(grant) => {
-                let is_kept = self.keep_renewed(target, key, (mine, &grant)).await?;
+                let is_kept = self
+                    .keep_renewed(target, key, held.version, owner, &grant)
+                    .await?;
                 tracing::info!(mcp.server = %key.server, tenant.id = %key.tenant, user.id = %key.user, "A connection to an MCP server was renewed");
                 if is_kept {
                     let version = held.version + 1;
@@ -251,7 +253,9 @@ impl Grants {
         &self,
         target: &Target,
         key: &GrantKey,
-        (mine, grant): ((i64, &str), &Grant),
+        version: i64,
+        owner: &str,
+        grant: &Grant,
     ) -> Result<bool, AuthorizationError> {
         let sealed = self
             .seal(key, target, grant)
@@ -262,7 +266,12 @@ impl Grants {
         };
         let began = now();
         loop {
-            match self.records.mcp_grants().renew(key, mine, tokens).await {
+            match self
+                .records
+                .mcp_grants()
+                .renew(key, version, owner, tokens)
+                .await
+            {
                 Ok(is_kept) => return Ok(is_kept),
                 Err(_) if now().0 - began.0 < LEASE_MS / 2 => tokio::time::sleep(PAUSE).await,
                 Err(error) => return Err(records(&error)),

@@ -30,7 +30,8 @@ impl Target {
     pub(crate) fn new(
         entry: &ServerEntry,
         url: &str,
-        (client_secret, client): (Option<String>, reqwest::Client),
+        client_secret: Option<String>,
+        client: reqwest::Client,
     ) -> Option<Self> {
         let mut names = entry.config.headers.keys();
         if !entry.is_remote() || names.any(|name| name.eq_ignore_ascii_case("authorization")) {

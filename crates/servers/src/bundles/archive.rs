@@ -210,7 +210,7 @@ impl<'f> Archive<'f> {
         let mut tar = tar::Builder::new(to);
         for (path, file) in &self.files {
             let content = self.zip.by_index(file.at).map_err(io::Error::other)?;
-            append(&mut tar, (path, file, entry_point), content)?;
+            append(&mut tar, path, file, entry_point, content)?;
         }
         tar.finish()
     }
@@ -222,7 +222,9 @@ impl<'f> Archive<'f> {
         for (path, file) in &self.files {
             append(
                 &mut tar,
-                (path, file, entry_point),
+                path,
+                file,
+                entry_point,
                 io::repeat(0).take(file.bytes),
             )?;
         }
@@ -234,7 +236,9 @@ impl<'f> Archive<'f> {
 
 fn append(
     tar: &mut tar::Builder<impl Write>,
-    (path, file, entry_point): (&str, &Packed, &str),
+    path: &str,
+    file: &Packed,
+    entry_point: &str,
     content: impl Read,
 ) -> io::Result<()> {
     let is_run = file.is_executable || path == entry_point;

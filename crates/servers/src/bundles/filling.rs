@@ -28,7 +28,8 @@ enum Answer {
 
 /// Makes the entry, or returns all problems of the answers. Without `hosts`, the entry has no `network`.
 pub(super) fn fill(
-    (facts, sha256): (&BundleFacts, &str),
+    facts: &BundleFacts,
+    sha256: &str,
     given: &BTreeMap<String, String>,
     hosts: Option<&[String]>,
 ) -> Result<FilledEntry, Vec<EntryProblem>> {

@@ -145,7 +145,7 @@ impl<'a> Bundles<'a> {
         hosts: Option<&[String]>,
     ) -> Result<FilledEntry, Error> {
         let (row, facts) = self.find(sha256).await?;
-        filling::fill((&facts, &row.sha256), answers, hosts).map_err(Error::Invalid)
+        filling::fill(&facts, &row.sha256, answers, hosts).map_err(Error::Invalid)
     }
 
     async fn find(&self, sha256: &str) -> Result<(BundleRow, BundleFacts), Error> {

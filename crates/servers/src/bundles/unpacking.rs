@@ -85,7 +85,7 @@ impl KeptBundle {
         let (pieces, archive) = mpsc::channel(PIECES);
         let Self { facts, file } = self;
         let place = UNPACKERS.place().await.map_err(|error| error.to_string())?;
-        place.start(move || pour(&file, (&facts, most), tell, pieces));
+        place.start(move || pour(&file, &facts, most, tell, pieces));
         let bytes = told
             .await
             .map_err(|_| "the bundle could not be read".to_owned())?;
@@ -124,7 +124,8 @@ pub(crate) fn runtime_problem(
 /// Sends the size of the archive, then the archive for as long as somebody receives it.
 fn pour(
     file: &[u8],
-    (facts, most): (&BundleFacts, u64),
+    facts: &BundleFacts,
+    most: u64,
     tell: oneshot::Sender<Result<u64, String>>,
     pieces: mpsc::Sender<Bytes>,
 ) {

@@ -66,7 +66,8 @@ impl Definitions {
     /// definitions in the history.
     pub(crate) async fn accepted(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
         now: (&[Tool], Timestamp),
     ) -> Result<Accepted, store::Error> {
         let (offered, at) = now;
@@ -84,16 +85,15 @@ impl Definitions {
         let defined: Vec<Tool> = offered.iter().map(Tool::known).collect();
         let hash = Digest::of_json(&serde_json::json!(defined));
         let records = self.records.tool_definitions();
-        let whose = (tenant, server);
-        let history = records.history(whose).await?;
+        let history = records.history(tenant, server).await?;
         let newest = history.first();
         let known = newest.filter(|change| change.hash == hash.as_str());
         let since = if let Some(known) = known {
             known.first_seen
         } else {
-            records.note(whose, hash.as_str(), at).await?;
+            records.note(tenant, server, hash.as_str(), at).await?;
             for tool in &defined {
-                records.note_version(whose, tool, at).await?;
+                records.note_version(tenant, server, tool, at).await?;
             }
             at
         };
@@ -104,7 +104,8 @@ impl Definitions {
     /// Marks a tool as accepted by the tenant as it is now.
     pub(crate) async fn accept(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
         tool: &Tool,
     ) -> Result<(), store::Error> {
         let key = accepted_key(tenant, server);

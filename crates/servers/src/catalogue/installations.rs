@@ -118,7 +118,8 @@ impl Installations {
     /// Returns the installed package for a spec; `None` if another spec or nothing is installed.
     pub(crate) fn package(
         &self,
-        (scope, server): (&Scope, &str),
+        scope: &Scope,
+        server: &str,
         spec: &PackageSpec,
     ) -> Option<Arc<InstalledPackage>> {
         let row = self.of(scope, server)?;

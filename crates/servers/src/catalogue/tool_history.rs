@@ -35,7 +35,7 @@ pub(crate) fn reports(versions: &[ToolVersion]) -> Vec<ToolChangeReport> {
             let mut changes = Vec::new();
             if let Some(before) = before {
                 let (then, now) = (json!(before.definition), json!(version.definition));
-                compare("", (Some(&then), Some(&now)), &mut changes);
+                compare("", Some(&then), Some(&now), &mut changes);
             }
             changes.truncate(MAX_CHANGES);
             ToolChangeReport {
@@ -49,14 +49,15 @@ pub(crate) fn reports(versions: &[ToolVersion]) -> Vec<ToolChangeReport> {
 
 fn compare(
     path: &str,
-    (then, now): (Option<&Value>, Option<&Value>),
+    then: Option<&Value>,
+    now: Option<&Value>,
     changes: &mut Vec<DefinitionDifference>,
 ) {
     if then == now {
         return;
     }
     if let (Some(Value::Object(then)), Some(Value::Object(now))) = (then, now) {
-        return compare_members(path, (then, now), changes);
+        return compare_members(path, then, now, changes);
     }
     changes.push(DefinitionDifference {
         path: path.to_owned(),
@@ -67,14 +68,15 @@ fn compare(
 
 fn compare_members(
     path: &str,
-    (then, now): (&Map<String, Value>, &Map<String, Value>),
+    then: &Map<String, Value>,
+    now: &Map<String, Value>,
     changes: &mut Vec<DefinitionDifference>,
 ) {
     let new = now.keys().filter(|name| !then.contains_key(*name));
     for name in then.keys().chain(new) {
         let step = name.replace('~', "~0").replace('/', "~1");
         let path = format!("{path}/{step}");
-        compare(&path, (then.get(name), now.get(name)), changes);
+        compare(&path, then.get(name), now.get(name), changes);
     }
 }
 

@@ -161,8 +161,10 @@ impl HealthRecords {
     /// Latency and the count of failures stay known only where they were observed.
     pub(crate) fn adopt(
         &self,
-        (whose, name): (Option<&TenantId>, &str),
-        (status, error): (Status, Option<String>),
+        whose: Option<&TenantId>,
+        name: &str,
+        status: Status,
+        error: Option<String>,
         now: Timestamp,
     ) -> bool {
         let mut all = self.all();

@@ -167,7 +167,8 @@ impl McpRegistry {
     pub async fn entry(
         &self,
         caller: &Caller,
-        (name, version): (&str, &str),
+        name: &str,
+        version: &str,
         way: &str,
         answers: &BTreeMap<String, String>,
     ) -> Result<FilledEntry, RegistryError> {

@@ -179,7 +179,7 @@ impl<'a> PackageAdministration<'a> {
             Some(_) => InstallState::Ready,
             None => InstallState::Failed,
         };
-        self.save((&row, installation), name).await?;
+        self.save(&row, installation, name).await?;
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An installation was stopped");
         self.begun(name).await
     }
@@ -205,7 +205,7 @@ impl<'a> PackageAdministration<'a> {
         installation.state = InstallState::Waiting;
         installation.is_update = true;
         installation.candidate = None;
-        self.save((&row, installation), name).await?;
+        self.save(&row, installation, name).await?;
         self.begun(name).await
     }
 
@@ -243,13 +243,17 @@ impl<'a> PackageAdministration<'a> {
         };
         let records = self.servers.0.records.packages();
         let (_, pins) = records.pins(&row.scope, &row.server).await?;
-        let saved = records.save_pins(&changed, (pins.as_deref(), None)).await?;
+        let saved = records.save_pins(&changed, pins.as_deref(), None).await?;
         if saved.is_none() {
             return Err(Error::ReplacedPackage(name.to_owned()));
         }
-        let whose = (&self.caller.tenant.id, name);
+        let tenant = &self.caller.tenant.id;
         for tool in tools.iter().flat_map(|tools| tools.iter()) {
-            self.servers.0.definitions.accept(whose, tool).await?;
+            self.servers
+                .0
+                .definitions
+                .accept(tenant, name, tool)
+                .await?;
         }
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "A newer version of a package is used");
         self.servers.changed(&row.scope, name, None);
@@ -284,7 +288,8 @@ impl<'a> PackageAdministration<'a> {
 
     async fn save(
         &self,
-        (row, installation): (&InstallationRow, Installation),
+        row: &InstallationRow,
+        installation: Installation,
         name: &str,
     ) -> Result<(), Error> {
         let changed = InstallationRow {

@@ -126,9 +126,7 @@ impl Record {
             installation.installed = Some(package);
             (Some(pins.to_owned()), None)
         };
-        let saved = records
-            .save_pins(&self.row, (pins.as_deref(), next))
-            .await?;
+        let saved = records.save_pins(&self.row, pins.as_deref(), next).await?;
         self.take(saved).await
     }
 

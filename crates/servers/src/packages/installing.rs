@@ -159,11 +159,11 @@ async fn prepare(
         return unpack(order, whose, pins).await;
     }
     let guard = &order.servers.0.opener.outside.guard;
-    let launch = order::launch(order.spec.registry, whose, (settings, guard));
+    let launch = order::launch(order.spec.registry, whose, settings, guard);
     Ok(launch.map_err(no_host).map(|launch| Prepared {
         launch,
         input: Input {
-            line: order::order(order.spec, (order.version, pins), settings),
+            line: order::order(order.spec, order.version, pins, settings),
             archive: None,
         },
         bundle: None,
@@ -207,10 +207,17 @@ async fn unpack(
         }
         Some(dependencies) => {
             let guard = &order.servers.0.opener.outside.guard;
-            let about = (facts.version.as_str(), dependencies);
+
             (
-                order::launch(PackageRegistry::Pypi, whose, (settings, guard)),
-                order::of_bundle(order.spec, about, (bytes, pins), settings),
+                order::launch(PackageRegistry::Pypi, whose, settings, guard),
+                order::of_bundle(
+                    order.spec,
+                    facts.version.as_str(),
+                    dependencies,
+                    bytes,
+                    pins,
+                    settings,
+                ),
             )
         }
     };

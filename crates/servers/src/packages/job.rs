@@ -57,8 +57,8 @@ impl Job {
                 copied = self.copy(&row) => over(copied),
             };
         }
-        let lease = (self.gateway.as_str(), lease_end());
-        if !records.claim(&row, lease, now()).await? {
+        let claimed = records.claim(&row, self.gateway.as_str(), lease_end(), now());
+        if !claimed.await? {
             return Ok(());
         }
         let over = tokio::select! {
@@ -77,8 +77,11 @@ impl Job {
         loop {
             tokio::time::sleep(RENEWAL).await;
             let records = self.servers.0.records.packages();
-            let lease = (self.gateway.as_str(), lease_end());
-            if !records.renew((scope, name), lease).await? {
+
+            if !records
+                .renew(scope, name, self.gateway.as_str(), lease_end())
+                .await?
+            {
                 return Ok(());
             }
         }
@@ -133,7 +136,7 @@ impl Job {
             ..self.entry.clone()
         };
         let mut phases = Vec::new();
-        let listed = try_out(&self.servers, (&entry, None), &mut phases).await;
+        let listed = try_out(&self.servers, &entry, None, &mut phases).await;
         record.ready(listed.err()).await?;
         self.servers
             .changed(&self.entry.scope, &self.entry.name, None);

@@ -88,7 +88,7 @@ impl Running {
 }
 
 /// Runs installations and removes unused ones, until `stop`.
-pub(super) async fn run(servers: Servers, (tasks, stop): (TaskTracker, CancellationToken)) {
+pub(super) async fn run(servers: Servers, tasks: TaskTracker, stop: CancellationToken) {
     let round = Round {
         servers,
         tasks,
@@ -199,7 +199,7 @@ impl Round {
             } else {
                 Kind::First
             };
-            self.begin(&key, (entry, kind));
+            self.begin(&key, entry, kind);
             return Ok(true);
         }
         let whose = (&entry.scope, entry.name.as_str());
@@ -208,14 +208,14 @@ impl Round {
                 .sandbox(whose, installed.content.as_str())
                 .is_none()
         {
-            self.begin(&key, (entry, Kind::Copy));
+            self.begin(&key, entry, Kind::Copy);
             return Ok(true);
         }
         self.running.forget_copy(&key);
         Ok(false)
     }
 
-    fn begin(&self, key: &ServerKey, (entry, kind): (&ServerEntry, Kind)) {
+    fn begin(&self, key: &ServerKey, entry: &ServerEntry, kind: Kind) {
         if !self.running.begin(key, kind) {
             return;
         }

@@ -49,7 +49,8 @@ impl Order<'_> {
 /// `pins` if there are any.
 pub(super) fn order(
     spec: &PackageSpec,
-    (version, pins): (Option<&str>, Option<&str>),
+    version: Option<&str>,
+    pins: Option<&str>,
     settings: &PackageInstalling,
 ) -> String {
     let order = Order {
@@ -72,8 +73,10 @@ pub(super) fn order(
 /// its own files, a tar archive of `bytes` bytes, beside them.
 pub(super) fn of_bundle(
     spec: &PackageSpec,
-    (version, dependencies): (&str, &Dependencies),
-    (bytes, pins): (u64, Option<&str>),
+    version: &str,
+    dependencies: &Dependencies,
+    bytes: u64,
+    pins: Option<&str>,
     settings: &PackageInstalling,
 ) -> String {
     let order = Order {
@@ -120,7 +123,8 @@ pub(super) fn hosts(kind: PackageRegistry, settings: &PackageInstalling) -> Vec<
 pub(super) fn launch(
     kind: PackageRegistry,
     whose: (&str, &SandboxId),
-    (settings, guard): (&PackageInstalling, &Guard),
+    settings: &PackageInstalling,
+    guard: &Guard,
 ) -> Result<Launch, HostProblem> {
     let hosts = hosts(kind, settings);
     let hosts = AllowedHosts::parse(&hosts).map_err(|(_, problem)| problem)?;

@@ -154,8 +154,9 @@ impl Connections<'_> {
             granted: granted.as_deref().unwrap_or_default(),
         };
         let state: SecretString = hex::encode(rand::random::<[u8; 32]>()).into();
-        let sent = (&own.callback, state.expose_secret());
-        let (url, authorization) = Authorization::begin(&found, client, sent, &wish)?;
+
+        let (url, authorization) =
+            Authorization::begin(&found, client, &own.callback, state.expose_secret(), &wish)?;
         let pending = Pending {
             address: target.address(),
             authorization,
@@ -164,9 +165,9 @@ impl Connections<'_> {
         };
         let hash = SecretHash::of(state.expose_secret());
         let sealed = seal(self.sealer(), &context(&state), &pending)?;
-        let times = (now(), Timestamp(now().0 + LIFE_MS));
+        let ends = Timestamp(now().0 + LIFE_MS);
         let table = self.grants().records.mcp_authorizations();
-        table.begin(&key, (&hash, &sealed), times).await?;
+        table.begin(&key, &hash, &sealed, now(), ends).await?;
         Ok(Begun { url })
     }
 
@@ -176,7 +177,7 @@ impl Connections<'_> {
         let Caller { user, tenant, .. } = self.caller;
         let hash = SecretHash::of(answer.state.expose_secret());
         let table = self.grants().records.mcp_authorizations();
-        let taken = table.take((&tenant.id, &user.id), &hash, now()).await?;
+        let taken = table.take(&tenant.id, &user.id, &hash, now()).await?;
         let (key, sealed) = taken.ok_or(ConnectError::Stale)?;
         let pending: Pending = open(self.sealer(), &context(&answer.state), &sealed)?;
         let target = self.target(&key.server).await?;
@@ -293,7 +294,7 @@ impl Connections<'_> {
         if let (true, Some(name), Some(hash)) = (is_new, &name, &hash) {
             let sealed = seal(self.sealer(), &place(name), &client)?;
             table
-                .keep_client(&target.scope, (hash, &sealed), now())
+                .keep_client(&target.scope, hash, &sealed, now())
                 .await?;
         }
         Ok((client, name))

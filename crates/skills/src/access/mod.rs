@@ -137,8 +137,7 @@ impl Skills {
     pub async fn find(&self, caller: &Caller, id: &SkillId) -> Result<SkillView, Error> {
         check_reader(caller)?;
         let records = self.0.records.skills();
-        let whose = (&caller.user.id, id);
-        let row = records.find(&caller.tenant.id, whose).await?;
+        let row = records.find(&caller.tenant.id, &caller.user.id, id).await?;
         let row = row.ok_or_else(missing)?;
         Ok(SkillView::of(row, caller))
     }
@@ -195,7 +194,7 @@ impl Skills {
         let (row, content) = self.filled(row, bundle, document).await?;
         let most = self.0.settings.most_kept;
         let records = self.0.records.skills();
-        let kept = records.add(&caller.tenant.id, &row, (content, most)).await;
+        let kept = records.add(&caller.tenant.id, &row, content, most).await;
         self.0.offered.stale();
         if !kept.map_err(|error| named(error, &row.name))? {
             let text = format!(
@@ -225,7 +224,7 @@ impl Skills {
         };
         let (mut row, content) = self.filled(row, bundle, document).await?;
         let records = self.0.records.skills();
-        let replaced = records.replace(&caller.tenant.id, &row, (content, &old));
+        let replaced = records.replace(&caller.tenant.id, &row, content, &old);
         let replaced = replaced.await;
         self.0.offered.stale();
         if !replaced.map_err(|error| named(error, &row.name))? {
@@ -278,7 +277,7 @@ impl Skills {
             tracing::info!(tenant.id = %tenant, user.id = %caller.user.id, skill.id = %id, is_on, "A skill was switched");
         }
         if let Some(is_on) = switch.mine.filter(|_| view.scope == SkillScope::Tenant) {
-            let switched = records.switch(tenant, (&caller.user.id, id), is_on).await;
+            let switched = records.switch(tenant, &caller.user.id, id, is_on).await;
             self.0.offered.stale();
             switched?;
         }
@@ -292,8 +291,7 @@ impl Skills {
         tenant: &TenantId,
         owner: &UserId,
     ) -> Result<Vec<OfferedSkill>, store::Error> {
-        let whose = (tenant, owner);
-        self.0.offered.of(&self.0.records, whose).await
+        self.0.offered.of(&self.0.records, tenant, owner).await
     }
 
     /// Returns the files with that hash; `None` = no skill of the tenant has them any more.

@@ -28,7 +28,8 @@ impl KeptOffers {
     pub(super) async fn of(
         &self,
         records: &Records,
-        (tenant, person): (&TenantId, &UserId),
+        tenant: &TenantId,
+        person: &UserId,
     ) -> Result<Vec<OfferedSkill>, store::Error> {
         let whose = (tenant.clone(), person.clone());
         let changes = {

@@ -163,7 +163,7 @@ pub async fn back_up(wanted: BackupScope<'_>, target: &Path) -> Result<Manifest,
         KeyPlace::File
     };
     let target = target.to_owned();
-    blocking(move || writing::write(&target, (schema, key), &sources)).await
+    blocking(move || writing::write(&target, schema, key, &sources)).await
 }
 
 /// The result of a restore.
@@ -375,7 +375,7 @@ mod tests {
         let [yaml, _] = manifest::SETTINGS;
         let sources = [source(manifest::DATABASE, "db"), source(yaml, settings)];
         let target = folder.join(format!("{settings}.tar.gz"));
-        writing::write(&target, (1, KeyPlace::Settings), &sources).unwrap();
+        writing::write(&target, 1, KeyPlace::Settings, &sources).unwrap();
         target
     }
 

@@ -63,7 +63,8 @@ pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Er
 /// Writes all sources into `target`, readable only by its owner.
 pub(super) fn write(
     target: &Path,
-    (schema, key): (i64, KeyPlace),
+    schema: i64,
+    key: KeyPlace,
     sources: &[Source],
 ) -> Result<Manifest, Error> {
     let mut files = Vec::new();
@@ -101,11 +102,12 @@ fn archive(path: &Path, manifest: &Manifest, sources: &[Source]) -> io::Result<(
         .open(path)?;
     let mut archive = tar::Builder::new(GzEncoder::new(&mut file, Compression::default()));
     let text = serde_json::to_vec_pretty(manifest)?;
-    append(&mut archive, (NAME, text.len() as u64), text.as_slice())?;
+    append(&mut archive, NAME, text.len() as u64, text.as_slice())?;
     for (source, part) in sources.iter().zip(&manifest.files) {
         append(
             &mut archive,
-            (source.name, part.bytes),
+            source.name,
+            part.bytes,
             source.content.open()?,
         )?;
     }
@@ -115,7 +117,8 @@ fn archive(path: &Path, manifest: &Manifest, sources: &[Source]) -> io::Result<(
 
 fn append(
     archive: &mut tar::Builder<impl io::Write>,
-    (name, bytes): (&str, u64),
+    name: &str,
+    bytes: u64,
     content: impl Read,
 ) -> io::Result<()> {
     let mut header = tar::Header::new_gnu();

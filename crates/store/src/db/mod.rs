@@ -209,13 +209,14 @@ impl Db {
     pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
         &self,
         turn: &str,
-        (sql, args): (&'static str, Vec<Arg>),
+        sql: &'static str,
+        args: Vec<Arg>,
         follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
         match self {
             // SQLite has one writer at a time, so `turn` is not needed.
-            Self::Sqlite(db) => db.change_as_read((sql, args), follow).await,
-            Self::Postgres(db) => db.change_as_read(turn, (sql, args), follow).await,
+            Self::Sqlite(db) => db.change_as_read(sql, args, follow).await,
+            Self::Postgres(db) => db.change_as_read(turn, sql, args, follow).await,
         }
     }
 

@@ -197,14 +197,15 @@ impl PostgresDb {
     pub(super) async fn change_as_read<T: Row, A: Send>(
         &self,
         turn: &str,
-        (sql, args): (&'static str, Vec<Arg>),
+        sql: &'static str,
+        args: Vec<Arg>,
         follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync,
     ) -> Result<A, Error> {
         let mut tries = 0;
         loop {
             let mut lease = self.lease().await?;
-            let read = (sql, args.clone());
-            let answer = within(change_as_read(&mut lease, turn, read, &follow)).await;
+
+            let answer = within(change_as_read(&mut lease, turn, sql, args.clone(), &follow)).await;
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
@@ -365,7 +366,8 @@ async fn execute(
 async fn change_as_read<T: Row, A>(
     connection: &mut PgConnection,
     turn: &str,
-    (sql, args): (&'static str, Vec<Arg>),
+    sql: &'static str,
+    args: Vec<Arg>,
     follow: impl Fn(Vec<T>) -> (Vec<Statement>, A),
 ) -> Result<A, sqlx::Error> {
     let mut tx = connection.begin_with(BEGIN_IN_TURN).await?;

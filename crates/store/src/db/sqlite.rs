@@ -189,11 +189,12 @@ impl SqliteDb {
 
     pub(super) async fn change_as_read<T: Row + 'static, A: Send + 'static>(
         &self,
-        (sql, args): (&'static str, Vec<Arg>),
+        sql: &'static str,
+        args: Vec<Arg>,
         follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
         let args = bind(args)?;
-        self.write(move |connection| change_as_read(connection, (sql, args), follow).boxed())
+        self.write(move |connection| change_as_read(connection, sql, args, follow).boxed())
             .await
     }
 
@@ -320,7 +321,8 @@ async fn run_all(
 /// there are none.
 async fn change_as_read<T: Row, A>(
     connection: &mut SqliteConnection,
-    (sql, args): (&'static str, SqliteArguments),
+    sql: &'static str,
+    args: SqliteArguments,
     follow: impl Fn(Vec<T>) -> (Vec<Statement>, A),
 ) -> Result<A, sqlx::Error> {
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;

@@ -177,15 +177,15 @@ pub trait LiveStore: Send + Sync {
 /// Opens the live store that keeps the journals in the records' database, for the one server that uses it.
 pub(super) async fn in_database(
     db: &Db,
-    (access, compression): (Access, bool),
+    access: Access,
+    compression: bool,
     tasks: &TaskTracker,
     shutdown: CancellationToken,
 ) -> Result<Arc<dyn LiveStore>, Error> {
     Ok(match db {
         Db::Sqlite(db) => Arc::new(SqliteLive::start(db.clone(), compression, tasks, shutdown)),
         Db::Postgres(db) => {
-            let how = (access, compression);
-            Arc::new(PostgresLive::open(db.clone(), how, tasks, &shutdown).await?)
+            Arc::new(PostgresLive::open(db.clone(), access, compression, tasks, &shutdown).await?)
         }
     })
 }

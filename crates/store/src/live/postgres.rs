@@ -75,7 +75,8 @@ impl PostgresLive {
     /// Opens the live store. For the server, also takes the lock on the database.
     pub(super) async fn open(
         db: PostgresDb,
-        (access, compression): (Access, bool),
+        access: Access,
+        compression: bool,
         tasks: &TaskTracker,
         shutdown: &CancellationToken,
     ) -> Result<Self, Error> {

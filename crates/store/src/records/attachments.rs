@@ -50,7 +50,8 @@ impl<'s> Attachments<'s> {
         to: AttachedTo<'_>,
         attachment: &Attachment,
         content: Vec<u8>,
-        (most, at): (u64, Timestamp),
+        most: u64,
+        at: Timestamp,
     ) -> Result<PutOutcome, Error> {
         let (key, is_ahead) = (to.key(), matches!(to, AttachedTo::Ahead(_)));
         let (tenant, session) = (key.tenant.as_str(), key.session.as_str());

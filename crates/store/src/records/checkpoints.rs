@@ -198,7 +198,8 @@ impl<'s> Checkpoints<'s> {
     pub async fn add(
         &self,
         key: &SessionKey,
-        (change, files): (&WorkspaceChange, &[FileChange]),
+        change: &WorkspaceChange,
+        files: &[FileChange],
         base: Option<&WorkspaceBase>,
     ) -> Result<bool, Error> {
         let add = Statement::required(
@@ -226,7 +227,8 @@ impl<'s> Checkpoints<'s> {
     pub async fn prune(
         &self,
         key: &SessionKey,
-        (from, base): (u64, &WorkspaceBase),
+        from: u64,
+        base: &WorkspaceBase,
         unheld: &[ContentHash],
         at: Timestamp,
     ) -> Result<(), Error> {

@@ -20,7 +20,8 @@ impl<'s> DryRunResults<'s> {
     pub async fn put(
         &self,
         key: &SessionKey,
-        (call, digest): (&CallId, &Digest),
+        call: &CallId,
+        digest: &Digest,
         content: Vec<u8>,
         at: Timestamp,
     ) -> Result<(), Error> {
@@ -49,7 +50,8 @@ impl<'s> DryRunResults<'s> {
     pub async fn get(
         &self,
         key: &SessionKey,
-        (call, digest): (&CallId, &Digest),
+        call: &CallId,
+        digest: &Digest,
     ) -> Result<Option<Vec<u8>>, Error> {
         let sql = "SELECT content FROM dry_run_results \
                    WHERE tenant = $1 AND session = $2 AND call = $3 AND digest = $4";
@@ -69,7 +71,8 @@ impl<'s> DryRunResults<'s> {
     pub async fn forget(
         &self,
         key: &SessionKey,
-        (call, digest): (&CallId, &Digest),
+        call: &CallId,
+        digest: &Digest,
     ) -> Result<(), Error> {
         let sql = "DELETE FROM dry_run_results \
                    WHERE tenant = $1 AND session = $2 AND call = $3 AND digest = $4";

@@ -39,18 +39,34 @@ pub struct Gestures<'s> {
     db: &'s Db,
 }
 
+/// A gesture to be stored.
+#[derive(Debug, Clone, Copy)]
+pub struct NewGesture<'a> {
+    pub tenant: &'a TenantId,
+    pub user: &'a UserId,
+    /// The hash of its secret.
+    pub hash: &'a SecretHash,
+    pub stage: &'a GestureStage,
+    /// The calls that it approves.
+    pub calls: &'a [GestureCall],
+    pub expires_at: Timestamp,
+}
+
 impl<'s> Gestures<'s> {
     pub(super) fn new(db: &'s Db) -> Self {
         Self { db }
     }
 
     /// Stores a challenge or a gesture of a person, and deletes expired ones of everyone.
-    pub async fn add(
-        &self,
-        (tenant, user): (&TenantId, &UserId),
-        (hash, stage, calls): (&SecretHash, &GestureStage, &[GestureCall]),
-        (now, expires_at): (Timestamp, Timestamp),
-    ) -> Result<(), Error> {
+    pub async fn add(&self, gesture: NewGesture<'_>, now: Timestamp) -> Result<(), Error> {
+        let NewGesture {
+            tenant,
+            user,
+            hash,
+            stage,
+            calls,
+            expires_at,
+        } = gesture;
         let old = "DELETE FROM gestures WHERE expires_at <= $1";
         self.db.execute(old, args![now.0]).await?;
         let sql = "INSERT INTO gestures (hash, tenant, user_id, stage, means, ceremony, calls, \
@@ -74,11 +90,12 @@ impl<'s> Gestures<'s> {
     /// Uses up the challenge of a new passkey and returns the state of the relying party.
     pub async fn take_registration(
         &self,
-        whose: (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         hash: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<String>, Error> {
-        let taken = self.take(whose, (hash, REGISTRATION), now).await?;
+        let taken = self.take(tenant, user, hash, REGISTRATION, now).await?;
         Ok(taken.map(|(ceremony, _, _)| ceremony))
     }
 
@@ -86,11 +103,12 @@ impl<'s> Gestures<'s> {
     /// approve.
     pub async fn take_challenge(
         &self,
-        whose: (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         hash: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<(String, Vec<GestureCall>)>, Error> {
-        let taken = self.take(whose, (hash, CHALLENGE), now).await?;
+        let taken = self.take(tenant, user, hash, CHALLENGE, now).await?;
         let with_calls = taken.map(|(ceremony, _, calls)| Ok((ceremony, read_calls(&calls)?)));
         with_calls.transpose()
     }
@@ -99,11 +117,13 @@ impl<'s> Gestures<'s> {
     /// person made no such gesture, or it is used up or expired.
     pub async fn take_proof(
         &self,
-        whose: (&TenantId, &UserId),
-        (hash, session): (&SecretHash, &SessionId),
+        tenant: &TenantId,
+        user: &UserId,
+        hash: &SecretHash,
+        session: &SessionId,
         now: Timestamp,
     ) -> Result<Option<Gesture>, Error> {
-        let Some((_, means, calls)) = self.take(whose, (hash, PROOF), now).await? else {
+        let Some((_, means, calls)) = self.take(tenant, user, hash, PROOF, now).await? else {
             return Ok(None);
         };
         let mut calls = read_calls(&calls)?;
@@ -117,11 +137,12 @@ impl<'s> Gestures<'s> {
     /// Uses up a gesture. Returns true if it was made for changing passkeys, and therefore approves no call.
     pub async fn take_change(
         &self,
-        whose: (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         hash: &SecretHash,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let Some((_, _, calls)) = self.take(whose, (hash, PROOF), now).await? else {
+        let Some((_, _, calls)) = self.take(tenant, user, hash, PROOF, now).await? else {
             return Ok(false);
         };
         Ok(read_calls(&calls)?.is_empty())
@@ -129,8 +150,10 @@ impl<'s> Gestures<'s> {
 
     async fn take(
         &self,
-        (tenant, user): (&TenantId, &UserId),
-        (hash, stage): (&SecretHash, &'static str),
+        tenant: &TenantId,
+        user: &UserId,
+        hash: &SecretHash,
+        stage: &'static str,
         now: Timestamp,
     ) -> Result<Option<(String, Option<String>, String)>, Error> {
         let sql = "DELETE FROM gestures WHERE hash = $1 AND tenant = $2 AND user_id = $3 \

@@ -28,7 +28,8 @@ impl<'s> Links<'s> {
     pub async fn add(
         &self,
         hash: &SecretHash,
-        (tenant, user): (&TenantId, Option<&UserId>),
+        tenant: &TenantId,
+        user: Option<&UserId>,
         expires_at: Timestamp,
     ) -> Result<(), Error> {
         self.db

@@ -22,8 +22,10 @@ impl<'s> McpAuthorizations<'s> {
     pub async fn begin(
         &self,
         key: &GrantKey,
-        (state, sealed): (&SecretHash, &str),
-        (now, expires_at): (Timestamp, Timestamp),
+        state: &SecretHash,
+        sealed: &str,
+        now: Timestamp,
+        expires_at: Timestamp,
     ) -> Result<(), Error> {
         let old = "DELETE FROM mcp_authorizations WHERE expires_at <= $1";
         self.db.execute(old, args![now.0]).await?;
@@ -39,7 +41,8 @@ impl<'s> McpAuthorizations<'s> {
     /// the person began no authorisation with this `state`, or it is used up or expired.
     pub async fn take(
         &self,
-        (tenant, user): (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         state: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<(GrantKey, String)>, Error> {
@@ -71,7 +74,8 @@ impl<'s> McpAuthorizations<'s> {
     pub async fn keep_client(
         &self,
         scope: &Scope,
-        (hash, sealed): (&SecretHash, &str),
+        hash: &SecretHash,
+        sealed: &str,
         now: Timestamp,
     ) -> Result<(), Error> {
         let sql = "INSERT INTO mcp_clients (scope, hash, sealed, created_at) \

@@ -97,8 +97,10 @@ impl<'s> McpGrants<'s> {
     pub async fn lease(
         &self,
         key: &GrantKey,
-        (version, owner): (i64, &str),
-        (now, until): (Timestamp, Timestamp),
+        version: i64,
+        owner: &str,
+        now: Timestamp,
+        until: Timestamp,
     ) -> Result<bool, Error> {
         let sql = "UPDATE mcp_grants SET lease = $5, lease_until = $6 WHERE scope = $1 \
                    AND server = $2 AND tenant = $3 AND user_id = $4 AND version = $7 \
@@ -113,7 +115,8 @@ impl<'s> McpGrants<'s> {
     pub async fn renew(
         &self,
         key: &GrantKey,
-        (version, owner): (i64, &str),
+        version: i64,
+        owner: &str,
         tokens: SealedTokens<'_>,
     ) -> Result<bool, Error> {
         let sql = "UPDATE mcp_grants SET sealed = $5, scopes = $6, version = version + 1, \

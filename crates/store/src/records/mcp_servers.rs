@@ -28,9 +28,12 @@ pub struct McpServerRow {
 impl McpServerRow {
     /// Builds the row of a configuration and seals its private texts.
     pub fn seal(
-        (tenant, name, owner): (TenantId, String, Option<UserId>),
+        tenant: TenantId,
+        name: String,
+        owner: Option<UserId>,
         mut config: McpServerConfig,
-        (sealer, updated_at): (&Sealer, Timestamp),
+        sealer: &Sealer,
+        updated_at: Timestamp,
     ) -> Result<Self, Error> {
         let mut kept = BTreeMap::new();
         for (field, text) in config.private_texts() {
@@ -150,8 +153,15 @@ impl<'s> McpServers<'s> {
         for row in rows {
             let was = row.config.clone();
             let row = row.into_row()?;
-            let whose = (row.tenant, row.name, row.owner);
-            let row = McpServerRow::seal(whose, row.config, (sealer, row.updated_at))?;
+
+            let row = McpServerRow::seal(
+                row.tenant,
+                row.name,
+                row.owner,
+                row.config,
+                sealer,
+                row.updated_at,
+            )?;
             let sql = "UPDATE mcp_servers SET config = $3, sealed = $4 \
                        WHERE tenant = $1 AND name = $2 AND config = $5 AND sealed IS NULL";
             let values = args![

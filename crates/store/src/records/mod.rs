@@ -47,7 +47,7 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use dry_run_results::DryRunResults;
-pub use gestures::{GestureStage, Gestures};
+pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
 pub use mcp_bundles::{BundleRow, McpBundles};

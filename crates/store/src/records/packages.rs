@@ -108,7 +108,8 @@ impl<'s> Packages<'s> {
     pub async fn claim(
         &self,
         row: &InstallationRow,
-        (gateway, until): (&str, Timestamp),
+        gateway: &str,
+        until: Timestamp,
         now: Timestamp,
     ) -> Result<bool, Error> {
         let changed = self
@@ -133,8 +134,10 @@ impl<'s> Packages<'s> {
     /// Extends the lease. Returns false if another gateway has it, or the installation was deleted.
     pub async fn renew(
         &self,
-        (of, server): (&Scope, &str),
-        (gateway, until): (&str, Timestamp),
+        of: &Scope,
+        server: &str,
+        gateway: &str,
+        until: Timestamp,
     ) -> Result<bool, Error> {
         let changed = self
             .db
@@ -198,7 +201,8 @@ impl<'s> Packages<'s> {
     pub async fn save_pins(
         &self,
         row: &InstallationRow,
-        (pins, next): (Option<&str>, Option<&str>),
+        pins: Option<&str>,
+        next: Option<&str>,
     ) -> Result<Option<InstallationRow>, Error> {
         let body = to_json("installation", &row.installation)?;
         let changed = self

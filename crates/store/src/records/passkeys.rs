@@ -78,9 +78,11 @@ impl<'s> Passkeys<'s> {
     /// `row.counter`, because another use was recorded first.
     pub async fn used(
         &self,
-        (tenant, user): (&TenantId, &UserId),
+        tenant: &TenantId,
+        user: &UserId,
         row: &PasskeyRow,
-        (next, now): (&str, Timestamp),
+        next: &str,
+        now: Timestamp,
     ) -> Result<bool, Error> {
         let sql = "UPDATE passkeys SET counter = $5, last_used_at = $6 \
                    WHERE tenant = $1 AND user_id = $2 AND id = $3 AND counter = $4";
@@ -108,11 +110,7 @@ impl<'s> Passkeys<'s> {
     }
 
     /// Deletes a passkey. Returns false if the person has none with this id.
-    pub async fn remove(
-        &self,
-        (tenant, user): (&TenantId, &UserId),
-        id: &str,
-    ) -> Result<bool, Error> {
+    pub async fn remove(&self, tenant: &TenantId, user: &UserId, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM passkeys WHERE tenant = $1 AND user_id = $2 AND id = $3";
         let values = args![tenant.as_str(), user.as_str(), id];
         Ok(self.db.execute(sql, values).await? > 0)

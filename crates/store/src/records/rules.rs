@@ -70,7 +70,8 @@ impl<'s> Rules<'s> {
     pub async fn remove(
         &self,
         tenant: &TenantId,
-        (id, owner): (&str, Option<&UserId>),
+        id: &str,
+        owner: Option<&UserId>,
     ) -> Result<bool, Error> {
         let sql = "DELETE FROM rules WHERE tenant = $1 AND id = $2 AND owner = $3";
         let owner = owner.map_or("", UserId::as_str);

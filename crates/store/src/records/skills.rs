@@ -66,7 +66,8 @@ impl<'s> Skills<'s> {
     pub async fn find(
         &self,
         tenant: &TenantId,
-        (person, id): (&UserId, &SkillId),
+        person: &UserId,
+        id: &SkillId,
     ) -> Result<Option<SkillRow>, Error> {
         let sql = "SELECT s.*, EXISTS (SELECT 1 FROM skill_switches w WHERE w.tenant = s.tenant \
                    AND w.person = $2 AND w.skill = s.id) AS is_off FROM skills s \
@@ -109,7 +110,8 @@ impl<'s> Skills<'s> {
         &self,
         tenant: &TenantId,
         row: &SkillRow,
-        (content, most): (Vec<u8>, u64),
+        content: Vec<u8>,
+        most: u64,
     ) -> Result<bool, Error> {
         let sql = "INSERT INTO skills (tenant, id, owner, name, description, hash, facts, is_enabled, \
                    version, created_by, created_at, updated_by, updated_at) \
@@ -143,7 +145,8 @@ impl<'s> Skills<'s> {
         &self,
         tenant: &TenantId,
         row: &SkillRow,
-        (content, old): (Vec<u8>, &str),
+        content: Vec<u8>,
+        old: &str,
     ) -> Result<bool, Error> {
         let sql = "UPDATE skills SET name = $4, description = $5, hash = $6, facts = $7, \
                    version = version + 1, updated_by = $8, updated_at = $9 \
@@ -198,7 +201,8 @@ impl<'s> Skills<'s> {
     pub async fn switch(
         &self,
         tenant: &TenantId,
-        (person, id): (&UserId, &SkillId),
+        person: &UserId,
+        id: &SkillId,
         is_on: bool,
     ) -> Result<(), Error> {
         let sql = if is_on {

@@ -62,7 +62,8 @@ impl<'s> ToolDefinitions<'s> {
     /// previous one, or if there was none.
     pub async fn note(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
         hash: &str,
         now: Timestamp,
     ) -> Result<bool, Error> {
@@ -83,7 +84,8 @@ impl<'s> ToolDefinitions<'s> {
     /// Records the definition of a tool, unless it equals the previous one. Only the newest 20 are kept.
     pub async fn note_version(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
         tool: &Tool,
         now: Timestamp,
     ) -> Result<(), Error> {
@@ -121,7 +123,8 @@ impl<'s> ToolDefinitions<'s> {
     /// The stored definitions of a tool that a tenant was offered, newest first.
     pub async fn versions(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
         tool: &str,
     ) -> Result<Vec<ToolVersion>, Error> {
         let sql = "SELECT hash, first_seen, definition FROM tool_versions \
@@ -142,7 +145,8 @@ impl<'s> ToolDefinitions<'s> {
     /// counts as a change.
     pub async fn history(
         &self,
-        (tenant, server): (&TenantId, &str),
+        tenant: &TenantId,
+        server: &str,
     ) -> Result<Vec<DefinitionChange>, Error> {
         let rows: Vec<(String, i64)> = self
             .db

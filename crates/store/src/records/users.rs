@@ -340,7 +340,8 @@ impl<'s> Users<'s> {
     /// Returns false if the user does not exist.
     pub async fn set_password(
         &self,
-        (tenant, id): (&TenantId, &UserId),
+        tenant: &TenantId,
+        id: &UserId,
         password_hash: &str,
         kept: Option<&str>,
     ) -> Result<bool, Error> {

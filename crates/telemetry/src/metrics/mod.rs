@@ -202,7 +202,8 @@ impl Instruments {
     pub fn sandbox_started(
         &self,
         driver: &'static str,
-        (way, outcome): (&'static str, &'static str),
+        way: &'static str,
+        outcome: &'static str,
         time: Duration,
     ) {
         let labels = [("driver", driver), ("way", way), ("outcome", outcome)];
@@ -212,7 +213,7 @@ impl Instruments {
 
     /// Counts a connection of a sandboxed server: `refused`, `failed`, or `reached` and now closed, with the
     /// bytes that were sent and received.
-    pub fn egress_ended(&self, outcome: &'static str, (sent, received): (u64, u64)) {
+    pub fn egress_ended(&self, outcome: &'static str, sent: u64, received: u64) {
         self.egress.get_or_create(&[("outcome", outcome)]).inc();
         for (direction, bytes) in [("sent", sent), ("received", received)] {
             let labels = [("direction", direction)];
@@ -325,14 +326,14 @@ mod tests {
         drop(all.provider_out("x"));
         all.call_became("x");
         all.approval_took("x", second);
-        all.sandbox_started("x", ("x", "x"), second);
+        all.sandbox_started("x", "x", "x", second);
         all.signals_dropped(2);
         all.events_replayed(3);
         all.spans_lost("x", 1);
         all.disk_free(1);
         all.disk_pressure(false);
         all.limit_reached("x", "x");
-        all.egress_ended("x", (1, 1));
+        all.egress_ended("x", 1, 1);
     }
 
     #[tokio::test]

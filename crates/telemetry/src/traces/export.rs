@@ -88,7 +88,8 @@ impl Exporter {
     pub(super) fn new(
         settings: &config::Telemetry,
         http: Client,
-        (closing, queue): (CancellationToken, Arc<Queue>),
+        closing: CancellationToken,
+        queue: Arc<Queue>,
     ) -> Option<Self> {
         let url = traces_url(settings.otlp_endpoint.as_ref()?);
         let headers = settings.otlp_headers.iter();

@@ -56,11 +56,7 @@ impl Traces {
     pub fn open(settings: &config::Telemetry, http: &reqwest::Client) -> Self {
         let closing = CancellationToken::new();
         let queue = Arc::new(Queue::new(QUEUE));
-        let exporter = Exporter::new(
-            settings,
-            http.clone(),
-            (closing.clone(), Arc::clone(&queue)),
-        );
+        let exporter = Exporter::new(settings, http.clone(), closing.clone(), Arc::clone(&queue));
         Self(exporter.map(|exporter| {
             let limits = BatchConfigBuilder::default()
                 .with_max_queue_size(QUEUE)
@@ -147,16 +143,16 @@ pub struct Span(SpanData);
 impl Span {
     /// The root span of the trace.
     pub fn root(of: Trace, name: &str, start: Timestamp) -> Self {
-        Self::new((of.id, of.root), SpanId::INVALID, name, start)
+        Self::new(of.id, of.root, SpanId::INVALID, name, start)
     }
 
     /// A child of the root span.
     pub fn child(of: Trace, name: &str, start: Timestamp) -> Self {
         let id = SpanId::from_bytes(rand::random());
-        Self::new((of.id, id), of.root, name, start)
+        Self::new(of.id, id, of.root, name, start)
     }
 
-    fn new((trace, id): (TraceId, SpanId), above: SpanId, name: &str, start: Timestamp) -> Self {
+    fn new(trace: TraceId, id: SpanId, above: SpanId, name: &str, start: Timestamp) -> Self {
         let (flags, state) = (TraceFlags::SAMPLED, TraceState::default());
         let start = time(start);
         Self(SpanData {

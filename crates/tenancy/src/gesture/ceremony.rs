@@ -155,8 +155,10 @@ pub(super) fn ask_assertion(
 
 /// Verifies that a passkey of this person answered the challenge. Returns the new value of its counter.
 pub(super) fn check_assertion(
-    (party, caller): (&RelyingParty, &Caller),
-    (ceremony, answer): (&str, &Value),
+    party: &RelyingParty,
+    caller: &Caller,
+    ceremony: &str,
+    answer: &Value,
     row: &PasskeyRow,
 ) -> Result<String, Wrong> {
     let server = NonDiscoverableAuthenticationServerState::decode(&bytes(ceremony)?);

@@ -14,7 +14,7 @@ pub use passkeys::Passkeys;
 
 use super::{Tenancy, secret};
 use sepal_core::domain::{Caller, Code, GestureCall, GestureMeans, SessionId, Timestamp};
-use sepal_store::records::{GestureStage, PasskeyRow, SecretHash};
+use sepal_store::records::{GestureStage, NewGesture, PasskeyRow, SecretHash};
 
 /// The time for which a challenge may be answered, and a gesture used.
 pub const LIFE_MS: u32 = 120_000;
@@ -142,22 +142,24 @@ impl Gestures<'_> {
         let challenge = ceremony::challenge_of(answer).ok_or_else(|| wrong(UNREADABLE))?;
         let taken = self.tenancy.records().gestures();
         let hash = SecretHash::of(&challenge);
+        let (tenant, user) = self.whose();
         let taken = taken
-            .take_challenge(self.whose(), &hash, self.now())
+            .take_challenge(tenant, user, &hash, self.now())
             .await?;
         let (ceremony, calls) = taken.ok_or_else(|| wrong(TOO_LATE))?;
         let usable = self.usable().await?;
         let id = ceremony::passkey_of(answer).unwrap_or_default();
         let row = usable.iter().find(|row| row.id == id);
         let row = row.ok_or_else(|| wrong(NOT_YOURS))?;
-        let checked = ceremony::check_assertion((party, self.caller), (&ceremony, answer), row);
+        let checked = ceremony::check_assertion(party, self.caller, &ceremony, answer, row);
         let counter = checked.map_err(|error| {
             tracing::warn!(user.id = %self.caller.user.id, %error, "A passkey was not accepted");
             wrong(NOT_ACCEPTED)
         })?;
         let passkeys = self.tenancy.records().passkeys();
-        let next = (counter.as_str(), self.now());
-        if !passkeys.used(self.whose(), row, next).await? {
+        let (tenant, user) = self.whose();
+        let is_first = passkeys.used(tenant, user, row, counter.as_str(), self.now());
+        if !is_first.await? {
             return Err(wrong(NOT_ACCEPTED));
         }
         self.prove(GestureMeans::Passkey, &calls).await
@@ -234,11 +236,17 @@ impl Gestures<'_> {
         calls: &[GestureCall],
     ) -> Result<(), GestureError> {
         let now = self.now();
-        let expires_at = Timestamp(now.0.saturating_add(i64::from(LIFE_MS)));
+        let (tenant, user) = self.whose();
+        let gesture = NewGesture {
+            tenant,
+            user,
+            hash,
+            stage,
+            calls,
+            expires_at: Timestamp(now.0.saturating_add(i64::from(LIFE_MS))),
+        };
         let gestures = self.tenancy.records().gestures();
-        gestures
-            .add(self.whose(), (hash, stage, calls), (now, expires_at))
-            .await?;
+        gestures.add(gesture, now).await?;
         Ok(())
     }
 

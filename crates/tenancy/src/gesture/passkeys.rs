@@ -53,16 +53,17 @@ impl Passkeys<'_> {
         let name = check_name(name)?;
         let party = self.gestures.party.ok_or_else(|| wrong(NO_PARTY))?;
         let challenge = ceremony::challenge_of(answer).ok_or_else(|| wrong(UNREADABLE))?;
-        let (whose, now) = (self.gestures.whose(), self.gestures.now());
+        let (tenant, user) = self.gestures.whose();
+        let now = self.gestures.now();
         let records = self.gestures.tenancy.records();
         let hash = SecretHash::of(&challenge);
         let taken = records
             .gestures()
-            .take_registration(whose, &hash, now)
+            .take_registration(tenant, user, &hash, now)
             .await?;
         let ceremony = taken.ok_or_else(|| wrong(TOO_LATE))?;
         let made = ceremony::check_registration(party, &ceremony, answer).map_err(|error| {
-            tracing::warn!(user.id = %whose.1, %error, "A new passkey was not accepted");
+            tracing::warn!(user.id = %user, %error, "A new passkey was not accepted");
             wrong(NOT_ACCEPTED)
         })?;
         let row = PasskeyRow {
@@ -75,13 +76,13 @@ impl Passkeys<'_> {
             created_at: now,
             last_used_at: None,
         };
-        if !records.passkeys().add(whose.0, whose.1, &row).await? {
+        if !records.passkeys().add(tenant, user, &row).await? {
             let text = format!(
                 "the passkey is known already, or you have {MOST_PASSKEYS}; remove one first"
             );
             return Err(GestureError::new("credential", text));
         }
-        tracing::info!(user.id = %whose.1, "A passkey was added");
+        tracing::info!(user.id = %user, "A passkey was added");
         Ok(row)
     }
 
@@ -107,7 +108,8 @@ impl Passkeys<'_> {
         self.check_is_mine(id).await?;
         self.check_may_change(proof).await?;
         let passkeys = self.gestures.tenancy.records().passkeys();
-        let is_there = passkeys.remove(self.gestures.whose(), id).await?;
+        let (tenant, user) = self.gestures.whose();
+        let is_there = passkeys.remove(tenant, user, id).await?;
         is_there.then_some(()).ok_or_else(none)
     }
 
@@ -137,9 +139,10 @@ impl Passkeys<'_> {
         let taken = match proof {
             Some(proof) => {
                 let gestures = self.gestures.tenancy.records().gestures();
-                let (whose, now) = (self.gestures.whose(), self.gestures.now());
+                let (tenant, user) = self.gestures.whose();
+                let now = self.gestures.now();
                 gestures
-                    .take_change(whose, &SecretHash::of(proof), now)
+                    .take_change(tenant, user, &SecretHash::of(proof), now)
                     .await?
             }
             None => false,

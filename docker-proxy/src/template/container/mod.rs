@@ -118,7 +118,7 @@ pub(crate) fn container(
         "NetworkDisabled": inside.network == "none",
         "HostConfig": walls(&asked.host_config, &inside, settings)?,
     });
-    let made = with_mounts(made, seen.mounts(&asked, &inside, (&labels, settings)));
+    let made = with_mounts(made, seen.mounts(&asked, &inside, &labels, settings));
     compare(&whole, &made)?;
     Ok(Container {
         body: made,
@@ -267,16 +267,17 @@ impl MountedVolumes {
         &self,
         asked: &ContainerRequest,
         inside: &Inside,
-        (labels, settings): (&Labels, &Settings),
+        labels: &Labels,
+        settings: &Settings,
     ) -> Vec<Value> {
         let workspace = self.workspace.iter().map(|volume| {
             // If the volume is removed before the container is created, the engine creates it anew, with our
             // labels.
             let own = json!({ "Labels": labels });
-            mount((volume, WORKSPACE), inside.is_read_only, &own)
+            mount(volume, WORKSPACE, inside.is_read_only, &own)
         });
         let packages = self.packages.iter();
-        let packages = packages.map(|volume| mount((volume, PACKAGES), true, &json!({})));
+        let packages = packages.map(|volume| mount(volume, PACKAGES, true, &json!({})));
         // The volume that all containers share is filled only from the sandboxes' own image.
         let mut options = asked.host_config.mounts.iter().flatten();
         let is_asked = options.any(|it| it.volume_options.as_ref().is_some_and(|it| it.no_copy));
@@ -286,7 +287,7 @@ impl MountedVolumes {
             json!({})
         };
         let programs = self.programs.iter();
-        let programs = programs.map(|volume| mount((volume, PROGRAMS), true, &no_copy));
+        let programs = programs.map(|volume| mount(volume, PROGRAMS, true, &no_copy));
         workspace.chain(packages).chain(programs).collect()
     }
 
@@ -309,7 +310,7 @@ fn of_another_sandbox(mount: &AskedMount) -> Result<String, Refusal> {
     Ok(mount.source.clone())
 }
 
-fn mount((volume, target): (&str, &str), is_read_only: bool, options: &Value) -> Value {
+fn mount(volume: &str, target: &str, is_read_only: bool, options: &Value) -> Value {
     json!({
         "Type": "volume",
         "Source": volume,

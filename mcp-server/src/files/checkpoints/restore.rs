@@ -96,7 +96,7 @@ impl Step {
                 let data = STANDARD.decode(data);
                 let data =
                     data.map_err(|_| FileRefusal::new(Kind::Invalid, "the data is no base64"))?;
-                write(&folder, &name, (*mode, &data))
+                write(&folder, &name, *mode, &data)
             }
             Self::Link { target, .. } => {
                 symlinkat(name::parse(target), &folder, &name).map_err(Into::into)
@@ -122,7 +122,7 @@ fn remove(folder: &Dir, name: &std::ffi::OsStr) -> io::Result<()> {
 }
 
 /// Writes beside the name first: a file is there whole, or as it was.
-fn write(folder: &Dir, name: &std::ffi::OsStr, (mode, data): (u32, &[u8])) -> io::Result<()> {
+fn write(folder: &Dir, name: &std::ffi::OsStr, mode: u32, data: &[u8]) -> io::Result<()> {
     remove(folder, UNFINISHED.as_ref())?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -176,7 +176,7 @@ fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, FileRefusal> {
                 continue;
             };
             let path = place.join(&file_name);
-            let Some(entry) = describe((&folder, &file_name), &path, &metadata, fresh_from) else {
+            let Some(entry) = describe(&folder, &file_name, &path, &metadata, fresh_from) else {
                 continue;
             };
             if metadata.is_dir() {
@@ -199,7 +199,8 @@ fn look(root: &Dir) -> Result<BTreeMap<PathBuf, Entry>, FileRefusal> {
 }
 
 fn describe(
-    (folder, file_name): (&Dir, &OsStr),
+    folder: &Dir,
+    file_name: &OsStr,
     path: &Path,
     metadata: &Metadata,
     fresh_from: Duration,

@@ -57,7 +57,7 @@ pub(crate) fn place_skill(
         return Ok(Some(false));
     };
     let begin = || UnfinishedFile::begin(inner).map_err(failed);
-    let whole = incoming.take((part.offset, part.bytes), &data, begin);
+    let whole = incoming.take(part.offset, part.bytes, &data, begin);
     let Some(whole) = whole.map_err(|wrong| wrong.of(&path))? else {
         return Ok(None);
     };
@@ -97,7 +97,7 @@ mod tests {
     use super::{SkillPart, place_skill};
     use crate::files::{Incoming, Workspace};
 
-    fn part(path: &str, content: &str, (from, to): (usize, usize)) -> SkillPart {
+    fn part(path: &str, content: &str, from: usize, to: usize) -> SkillPart {
         SkillPart {
             folder: "pdf".to_owned(),
             path: path.to_owned(),
@@ -116,29 +116,29 @@ mod tests {
         let place = |part: &SkillPart| place_skill(&workspace, &incoming, part).ok();
         let skill = home.path().join(".sepal/skills/pdf");
         let text = "echo hi";
-        assert_eq!(place(&part("scripts/a.sh", text, (0, 3))), Some(None));
+        assert_eq!(place(&part("scripts/a.sh", text, 0, 3)), Some(None));
         assert!(!skill.join("scripts/a.sh").exists());
-        assert_eq!(place(&part("scripts/a.sh", text, (3, 7))), Some(Some(true)));
+        assert_eq!(place(&part("scripts/a.sh", text, 3, 7)), Some(Some(true)));
         let placed = skill.join("scripts/a.sh");
         assert_eq!(fs::read_to_string(&placed).unwrap(), text);
         let mode = fs::metadata(&placed).unwrap().permissions().mode();
         assert_eq!(mode & 0o111, 0o111);
         // Again it is there, and another content does not replace it.
-        assert_eq!(place(&part("scripts/a.sh", text, (0, 7))), Some(Some(true)));
-        assert_eq!(place(&part("scripts/a.sh", "x", (0, 1))), Some(Some(false)));
-        assert_eq!(place(&part("empty", "", (0, 0))), Some(Some(true)));
+        assert_eq!(place(&part("scripts/a.sh", text, 0, 7)), Some(Some(true)));
+        assert_eq!(place(&part("scripts/a.sh", "x", 0, 1)), Some(Some(false)));
+        assert_eq!(place(&part("empty", "", 0, 0)), Some(Some(true)));
         assert_eq!(fs::read_to_string(&placed).unwrap(), text);
         // A name that is a folder, a folder that is a file, and links.
-        assert_eq!(place(&part("scripts", "x", (0, 1))), Some(Some(false)));
-        assert_eq!(place(&part("empty/a", "x", (0, 1))), Some(Some(false)));
+        assert_eq!(place(&part("scripts", "x", 0, 1)), Some(Some(false)));
+        assert_eq!(place(&part("empty/a", "x", 0, 1)), Some(Some(false)));
         let outside = tempfile::tempdir().unwrap();
         symlink(outside.path(), skill.join("out")).unwrap();
         symlink("/etc/passwd", skill.join("passwd")).unwrap();
-        assert_eq!(place(&part("out/a", "x", (0, 1))), Some(Some(false)));
-        assert_eq!(place(&part("passwd", "x", (0, 1))), Some(Some(false)));
+        assert_eq!(place(&part("out/a", "x", 0, 1)), Some(Some(false)));
+        assert_eq!(place(&part("passwd", "x", 0, 1)), Some(Some(false)));
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
         for path in ["../a", "/a", "a/../b", "", "a//b", "a\nb", "."] {
-            assert_eq!(place(&part(path, "x", (0, 1))), None, "{path}");
+            assert_eq!(place(&part(path, "x", 0, 1)), None, "{path}");
         }
         let left = fs::read_dir(&skill).unwrap();
         let left = left.filter(|it| {

@@ -53,7 +53,7 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<PreparedAttachment, 
         return picture(name, &bytes, format);
     }
     if bytes.starts_with(b"%PDF-") {
-        return Ok(kept(name, (MediaType::Pdf, None), bytes));
+        return Ok(kept(name, MediaType::Pdf, None, bytes));
     }
     if bytes.contains(&0) || std::str::from_utf8(&bytes).is_err() {
         return Err(AttachmentError::Kind);
@@ -61,7 +61,7 @@ pub(super) fn prepare(name: &str, bytes: Vec<u8>) -> Result<PreparedAttachment, 
     if bytes.len() > MAX_TEXT_BYTES {
         return Err(AttachmentError::TooLong);
     }
-    Ok(kept(name, (MediaType::Text, None), bytes))
+    Ok(kept(name, MediaType::Text, None, bytes))
 }
 
 /// Does the same for a file from an MCP server, which may also be a sound or any other bytes, for people and
@@ -71,14 +71,14 @@ pub(super) fn prepare_of_server(
     bytes: Vec<u8>,
 ) -> Result<PreparedAttachment, AttachmentError> {
     if let Some(kind) = audio_kind(&bytes) {
-        return Ok(kept(name, (kind, None), bytes));
+        return Ok(kept(name, kind, None, bytes));
     }
     let is_known = picture_format(&bytes).is_some() || bytes.starts_with(b"%PDF-");
     let is_text = !bytes.contains(&0) && std::str::from_utf8(&bytes).is_ok();
     if is_known || bytes.is_empty() || (is_text && bytes.len() <= MAX_TEXT_BYTES) {
         return prepare(name, bytes);
     }
-    Ok(kept(name, (MediaType::Binary, None), bytes))
+    Ok(kept(name, MediaType::Binary, None, bytes))
 }
 
 /// Detects the kind of a sound by its first bytes.
@@ -119,7 +119,8 @@ fn picture_format(bytes: &[u8]) -> Option<ImageFormat> {
 
 fn kept(
     name: &str,
-    (media_type, size): (MediaType, Option<(u32, u32)>),
+    media_type: MediaType,
+    size: Option<(u32, u32)>,
     content: Vec<u8>,
 ) -> PreparedAttachment {
     let attachment = Attachment {
@@ -162,10 +163,10 @@ fn picture(
     if !is_photograph {
         let content = png(&image, is_opaque)?;
         if content.len() <= MAX_IMAGE_BYTES {
-            return Ok(kept(name, (MediaType::Png, size), content));
+            return Ok(kept(name, MediaType::Png, size, content));
         }
     }
-    Ok(kept(name, (MediaType::Jpeg, size), jpeg(image, is_opaque)?))
+    Ok(kept(name, MediaType::Jpeg, size, jpeg(image, is_opaque)?))
 }
 
 /// Reads from a picture's header how many pixels it claims to have; 0 if it is not a readable picture.

@@ -103,7 +103,7 @@ impl Asker {
         };
         let tokens = self.agent.counter(choice).corrected(parts.total());
         let body = request.clone();
-        let answer = self.answer(candidate, body, (subject, tokens)).await?;
+        let answer = self.answer(candidate, body, subject, tokens).await?;
         let usage = answer
             .usage
             .unwrap_or_else(|| llm::tokens::estimated_usage(&request, &answer));
@@ -133,7 +133,8 @@ impl Asker {
         &self,
         candidate: &Candidate,
         request: AssembledRequest,
-        (subject, tokens): (Subject<'_>, u64),
+        subject: Subject<'_>,
+        tokens: u64,
     ) -> Result<llm::Answer, NoAnswer> {
         let warn = |text| {
             let turn = self.payer.request.unwrap_or_default().turn;
@@ -143,8 +144,8 @@ impl Asker {
         let gate = self.agent.parts.budgets.gate(self.payer.clone());
         let mut provider = Arc::clone(&candidate.provider);
         if let Some(gate) = &gate {
-            let of = (self.agent.describe(subject.choice), tokens);
-            let admitted = gate.admit(of, self.meter.cost(), &warn).await;
+            let model = self.agent.describe(subject.choice);
+            let admitted = gate.admit(model, tokens, self.meter.cost(), &warn).await;
             admitted.map_err(NoAnswer::Unpaid)?;
             provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }

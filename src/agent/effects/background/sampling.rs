@@ -97,7 +97,8 @@ fn begin(running: &Running, wanted: &WantedEffects<'_>, id: &ElicitationId) -> O
 /// that the server names, otherwise the session's model. Other providers are excluded, because nobody chose
 /// them to read this.
 pub(in crate::agent::effects) fn described(
-    (agent, session): (&SessionAgent, &ModelChoice),
+    agent: &SessionAgent,
+    session: &ModelChoice,
     asked: &SamplingRequest,
 ) -> Sampling {
     let model = model_for(agent, session, &asked.hints);

@@ -48,8 +48,13 @@ impl FittedHistory<'_> {
         tracing::trace!(tools, "Formatting {tools} tools for provider.");
         let mut thinking = Thinking::default();
         let span = scope.trace.clone().map(|trace| {
-            let asked = (&self.candidate.choice, scope.request.iteration);
-            RequestSpan::begin(trace, self.candidate.provider.kind(), asked, &body)
+            RequestSpan::begin(
+                trace,
+                self.candidate.provider.kind(),
+                &self.candidate.choice,
+                scope.request.iteration,
+                &body,
+            )
         });
         let mut watch = Watch::start(provider.kind(), span);
         let answer = context::ask(provider, body, scope.agent.parts.retry, |progress| {

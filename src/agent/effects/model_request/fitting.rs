@@ -282,8 +282,8 @@ impl FittedHistory<'_> {
         let (context, choice) = (self.context, &self.candidate.choice);
         let agent = &context.scope.agent;
         let compacting = self.compacting(&base, &shown);
-        let of_what = (shown.read(), context.history.question);
-        let parts = agent.composition(&base, of_what, self.counter);
+
+        let parts = agent.composition(&base, shown.read(), context.history.question, self.counter);
         let RequestBase {
             system,
             tools,
@@ -319,7 +319,7 @@ impl FittedHistory<'_> {
         };
         let turn = self.past().newest_turn();
         Ok(CandidateRequest {
-            body: AssembledRequest::new(&system, (&shown.entries, turn), options),
+            body: AssembledRequest::new(&system, &shown.entries, turn, options),
             shown,
             tokens: needed,
             parts,
@@ -364,7 +364,7 @@ impl FittedHistory<'_> {
         let before = request.shown.tokens;
         let counter = self.counter;
         let count = |entry: &CountedEntry| counter.of_entry(entry);
-        request.shown = request.shown.summarised((&summary, by), count);
+        request.shown = request.shown.summarised(&summary, by, count);
         request.tokens += request.shown.tokens.saturating_sub(before);
         if let Some(note) = request.shown.entries.first() {
             add(&mut request.parts, note, false, counter);
@@ -402,8 +402,8 @@ impl FittedHistory<'_> {
         let model = scope.agent.describe(&self.candidate.choice);
         let longest = u32::try_from(model.max_output).unwrap_or(u32::MAX);
         let warn = |text| scope.warn(text);
-        let of = (model, request.paid_tokens());
-        let admitted = gate.admit(of, scope.meter.cost(), &warn).await;
+        let cost = scope.meter.cost();
+        let admitted = gate.admit(model, request.paid_tokens(), cost, &warn).await;
         let tightest = admitted.map_err(unanswered)?;
         let limit = request.body.max_tokens.filter(|&limit| limit > 0);
         let ceiling = gate.ceiling(tightest, limit.unwrap_or(longest));
@@ -546,7 +546,8 @@ impl SessionAgent {
     pub(in crate::agent) fn composition(
         &self,
         base: &RequestBase,
-        (entries, question): (&[Arc<CountedEntry>], Option<u64>),
+        entries: &[Arc<CountedEntry>],
+        question: Option<u64>,
         counter: Counter,
     ) -> RequestParts {
         let mut parts = RequestParts {

@@ -201,7 +201,9 @@ impl SessionAgent {
     pub(in crate::agent) fn spent_elsewhere(
         &self,
         control: &Control,
-        (choice, tokens, parts): (&ModelChoice, u64, &RequestParts),
+        choice: &ModelChoice,
+        tokens: u64,
+        parts: &RequestParts,
         so_far: &llm::Answer,
     ) -> Vec<AttemptUsage> {
         let turn = control.turn.as_ref();

@@ -123,7 +123,7 @@ impl Summariser<'_> {
             purpose: RequestPurpose::Compaction,
         };
         let body = self.body(choice, system, question);
-        let answer = self.ask(&writing.candidate, body, (subject, text)).await?;
+        let answer = self.ask(&writing.candidate, body, subject, text).await?;
         let usage = answer.usage;
         let usage = usage.unwrap_or_else(|| llm::tokens::estimated_of(text, &answer));
         let spent = self.meter.spend(usage, agent);
@@ -154,14 +154,15 @@ impl Summariser<'_> {
         &self,
         candidate: &Candidate,
         body: AssembledRequest,
-        (subject, tokens): (Subject<'_>, u64),
+        subject: Subject<'_>,
+        tokens: u64,
     ) -> Result<llm::Answer, NoSummary> {
         let agent = self.agent;
         let unpaid = |refusal: Refusal| NoSummary::Unpaid(refusal.message);
         let mut provider = Arc::clone(&candidate.provider);
         if let Some((gate, warn)) = self.gate {
-            let of = (agent.describe(subject.choice), tokens);
-            let admitted = gate.admit(of, self.meter.cost(), warn).await;
+            let model = agent.describe(subject.choice);
+            let admitted = gate.admit(model, tokens, self.meter.cost(), warn).await;
             admitted.map_err(unpaid)?;
             provider = Arc::new(PacedProvider::new(provider, Arc::clone(gate)));
         }

@@ -47,7 +47,8 @@ impl SessionSkills {
     /// Makes the skills of a session and its owner.
     pub(super) fn open(
         skills: Option<Skills>,
-        (key, owner): (&SessionKey, &UserId),
+        key: &SessionKey,
+        owner: &UserId,
         tools: &Arc<SessionTools>,
     ) -> Arc<Self> {
         Arc::new(Self {

@@ -71,7 +71,7 @@ impl SessionSkills {
         let offer = self.known().offer;
         if let Some(kept) = offer.kept(name) {
             return match self.kept(kept).await {
-                Ok((bundle, document)) => self.used(kept, (&bundle, &document)).await,
+                Ok((bundle, document)) => self.used(kept, &bundle, &document).await,
                 Err(wrong) => Err(wrong).into(),
             };
         }
@@ -112,9 +112,9 @@ impl SessionSkills {
     }
 
     /// Returns the text of a stored skill for the model, after its files were put into the workspace.
-    async fn used(&self, kept: &KeptSkill, (bundle, document): (&Bundle, &Document)) -> ReadSkill {
+    async fn used(&self, kept: &KeptSkill, bundle: &Bundle, document: &Document) -> ReadSkill {
         let (name, hash) = (&kept.skill.name, &kept.skill.hash);
-        let mut text = framed((name, kept.source(), hash), &document.body);
+        let mut text = framed(name, kept.source(), hash, &document.body);
         claim_nothing(&mut text, document);
         let more = bundle.files().filter(|(path, _)| *path != SKILL_FILE);
         if more.count() == 0 {
@@ -173,8 +173,13 @@ impl SessionSkills {
             )
         })?;
         let hash = BlobId::of(file);
-        let whose = (skill.name.as_str(), SkillSource::Workspace, hash.as_str());
-        let mut text = framed(whose, &document.body);
+
+        let mut text = framed(
+            skill.name.as_str(),
+            SkillSource::Workspace,
+            hash.as_str(),
+            &document.body,
+        );
         claim_nothing(&mut text, &document);
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -223,7 +228,7 @@ impl SessionSkills {
 }
 
 /// Frames a body with two lines that name its source. The body cannot end its own frame.
-fn framed((name, source, hash): (&str, SkillSource, &str), body: &str) -> String {
+fn framed(name: &str, source: SkillSource, hash: &str, body: &str) -> String {
     let whose = match source {
         SkillSource::Person => "The person put it there.",
         SkillSource::Tenant => "An admin of the person's tenant put it there.",

@@ -20,11 +20,12 @@ const READING: [&str; 2] = ["read_file", "list_files"];
 pub(in crate::agent::effects) async fn run(
     tools: &SessionTools,
     call: &Call,
-    (fence, stop): (Option<&Fence>, &CallStop),
+    fence: Option<&Fence>,
+    stop: &CallStop,
     on_news: impl FnMut(CallNews),
 ) -> Outcome {
     if let Some(result) = &call.taken_result {
-        return taking::take(tools, (call, result), (fence, stop)).await;
+        return taking::take(tools, call, result, fence, stop).await;
     }
     let begun = now();
     let mut outcome = tools.run(call, fence, stop, on_news).await;

@@ -108,7 +108,7 @@ impl SessionTools {
         };
         let holder = self.assignment.holder();
         let reach = (server.source == Source::Bundled).then_some(&self.reach);
-        let opened = link.connect(server, &self.servers, (&holder, &sandbox), reach);
+        let opened = link.connect(server, &self.servers, &holder, &sandbox, reach);
         let opened = opened.await;
         opened.map_err(|failure| {
             tracing::warn!(mcp.server = %server.name, error = failure.text, "A server does not start");

@@ -27,7 +27,8 @@ impl DigestInputs<'_> {
         &self,
         entry: &ToolboxTool,
         args: &Value,
-        (image, hosts): (Option<&ImageId>, &[String]),
+        image: Option<&ImageId>,
+        hosts: &[String],
     ) -> Digest {
         let mut place = self.place.bundled_image(hosts);
         if entry.at.server != BUNDLED {

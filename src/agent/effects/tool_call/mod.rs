@@ -195,11 +195,9 @@ impl SessionTools {
             return Resolution::Invalid(problem);
         }
         match offering.entry(&entry.at.server) {
-            Some(server) => Resolution::Ready(Arc::new(self.facts(
-                offering,
-                (entry, server.as_ref()),
-                args,
-            ))),
+            Some(server) => {
+                Resolution::Ready(Arc::new(self.facts(offering, entry, server.as_ref(), args)))
+            }
             None => Resolution::Invalid(format!("the server of `{}` is gone", entry.tool.name)),
         }
     }
@@ -221,8 +219,8 @@ impl SessionTools {
         let hosts = hosts::shown(self, call.facts.as_deref());
         Edit {
             invalid: entry.problem_with(&args),
-            unedited: Some(self.digest_now(&offering, (entry, &hosts), &call.args)),
-            digest: self.digest_now(&offering, (entry, &hosts), &args),
+            unedited: Some(self.digest_now(&offering, entry, &hosts, &call.args)),
+            digest: self.digest_now(&offering, entry, &hosts, &args),
             equal: Digest::of_equal_calls(&entry.at, &args),
             args,
         }
@@ -231,12 +229,13 @@ impl SessionTools {
     fn digest_now(
         &self,
         offering: &ToolOffering,
-        (entry, hosts): (&ToolboxTool, &[String]),
+        entry: &ToolboxTool,
+        hosts: &[String],
         args: &Value,
     ) -> Digest {
         let shown = self.shown(offering);
         let image = shown.image(&entry.at.server, self.link(&entry.at.server).as_deref());
-        shown.digest(entry, args, (image.as_ref(), hosts))
+        shown.digest(entry, args, image.as_ref(), hosts)
     }
 
     fn shown<'a>(&'a self, offering: &'a ToolOffering) -> DigestInputs<'a> {
@@ -253,7 +252,8 @@ impl SessionTools {
     fn facts(
         &self,
         offering: &ToolOffering,
-        (entry, server): (&ToolboxTool, &ServerEntry),
+        entry: &ToolboxTool,
+        server: &ServerEntry,
         args: &Value,
     ) -> ToolFacts {
         let hosts = hosts::now(self, server);
@@ -272,7 +272,7 @@ impl SessionTools {
             drift: offering.drift(&entry.at),
             file: None,
             view: entry.tool.view.as_ref().and_then(|view| view.uri.clone()),
-            digest: self.digest_now(offering, (entry, &hosts), args),
+            digest: self.digest_now(offering, entry, &hosts, args),
             equal: Digest::of_equal_calls(&entry.at, args),
             card: Memo::default(),
         }
@@ -347,7 +347,7 @@ impl SessionTools {
             let Err(error) = waits.visited(&opened, error, &mut on_news).await else {
                 continue;
             };
-            let outcome = self.broken(error, (call, &server), &opened).await;
+            let outcome = self.broken(error, call, &server, &opened).await;
             if waits.connects(self, call, &outcome, &mut on_news).await {
                 continue;
             }
@@ -412,7 +412,7 @@ impl SessionTools {
         let hosts = hosts::shown(self, Some(facts));
         if self
             .shown(offering)
-            .digest(entry, &call.args, (image, &hosts))
+            .digest(entry, &call.args, image, &hosts)
             == facts.digest
         {
             return Ok((entry.at.clone(), Arc::clone(server)));
@@ -428,8 +428,8 @@ impl SessionTools {
         if let Some(tool) = called(&self.offering(), call) {
             tool.check_answer(&mut answer);
         }
-        let whose = (self.assignment.key(), server);
-        kept(answer, whose, &self.attachments).await
+
+        kept(answer, self.assignment.key(), server, &self.attachments).await
     }
 }
 

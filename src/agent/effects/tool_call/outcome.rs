@@ -17,7 +17,8 @@ use crate::session::{Call, Outcome, Output};
 /// Converts a server's answer, and stores its files with the session.
 pub(in crate::agent) async fn kept(
     mut answer: ToolAnswer,
-    (key, server): (&SessionKey, &str),
+    key: &SessionKey,
+    server: &str,
     attachments: &Attachments,
 ) -> Outcome {
     let (mut blocks, mut sent) = (Vec::new(), Vec::new());
@@ -164,7 +165,8 @@ impl SessionTools {
     pub(in crate::agent) async fn broken(
         &self,
         error: mcp::Error,
-        (call, server): (&Call, &ServerEntry),
+        call: &Call,
+        server: &ServerEntry,
         opened: &Arc<Opened>,
     ) -> Outcome {
         match error {

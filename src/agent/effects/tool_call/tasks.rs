@@ -122,7 +122,7 @@ async fn outlived(
         | Error::Task(_)
         | Error::Refused(_)) => error,
     };
-    let outcome = tools.broken(error, (call, server), opened).await;
+    let outcome = tools.broken(error, call, server, opened).await;
     FollowEnd::Over(Box::new(outcome))
 }
 

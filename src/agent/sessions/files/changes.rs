@@ -91,7 +91,7 @@ impl SessionFiles {
         self.check_history()?;
         let opened = self.door.open().await?;
         let kept = self.door.checkpoints();
-        let undone = kept.undo((number, shown), &self.by, &opened.connection);
+        let undone = kept.undo(number, shown, &self.by, &opened.connection);
         undone.await.map_err(not_undone)
     }
 

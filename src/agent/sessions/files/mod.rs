@@ -99,7 +99,8 @@ impl SessionFiles {
     pub async fn read(
         &self,
         path: &str,
-        part: (u64, usize),
+        offset: u64,
+        length: usize,
         version: Option<&str>,
     ) -> Result<FilePart, Refusal> {
         if self.door.is_unused().await {
@@ -108,7 +109,7 @@ impl SessionFiles {
         let mut attempts = 0;
         loop {
             let read = self.ask(ANSWER_LIMIT, async |files| {
-                files.read(path, part, version).await
+                files.read(path, offset, length, version).await
             });
             attempts += 1;
             match read.await {

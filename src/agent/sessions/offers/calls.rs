@@ -41,7 +41,8 @@ impl SessionOffers<'_> {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        (call, uri): (&CallId, &str),
+        call: &CallId,
+        uri: &str,
     ) -> Result<Vec<ViewContent>, Refusal> {
         may_act(caller)?;
         if uri.is_empty() || uri.len() > MAX_URI {
@@ -53,8 +54,16 @@ impl SessionOffers<'_> {
             tenant: caller.tenant.id.clone(),
             user: caller.user.id.clone(),
         })?;
-        let what = ("resources/read", json!({ "uri": uri }));
-        let opened = self.open(key, caller, &server, what).await?;
+
+        let opened = self
+            .open(
+                key,
+                caller,
+                &server,
+                "resources/read",
+                json!({ "uri": uri }),
+            )
+            .await?;
         let offers = Offers::of(&opened.held.connection);
         let contents = offers.read(uri, opened.limit.min(MAX_WAIT)).await;
         let contents = contents.map_err(|error| refused(&server, &error))?;

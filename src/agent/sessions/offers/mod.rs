@@ -103,8 +103,16 @@ impl<'s> SessionOffers<'s> {
             tenant: caller.tenant.id.clone(),
             user: caller.user.id.clone(),
         })?;
-        let what = ("resources/read", json!({ "uri": resource.uri }));
-        let opened = self.open(key, caller, &resource.server, what).await?;
+
+        let opened = self
+            .open(
+                key,
+                caller,
+                &resource.server,
+                "resources/read",
+                json!({ "uri": resource.uri }),
+            )
+            .await?;
         let offers = Offers::of(&opened.held.connection);
         let contents = offers.read(&resource.uri, opened.limit).await;
         let contents = contents.map_err(|error| refused(&resource.server, &error))?;
@@ -129,13 +137,19 @@ impl<'s> SessionOffers<'s> {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        (server, name, arguments): (&str, &str, Map<String, Value>),
+        server: &str,
+        name: &str,
+        arguments: Map<String, Value>,
     ) -> Result<PromptGiven, Refusal> {
-        let what = (
-            "prompts/get",
-            json!({ "name": name, "arguments": arguments }),
-        );
-        let opened = self.open(key, caller, server, what).await?;
+        let opened = self
+            .open(
+                key,
+                caller,
+                server,
+                "prompts/get",
+                json!({ "name": name, "arguments": arguments }),
+            )
+            .await?;
         let offers = Offers::of(&opened.held.connection);
         let prompt = offers.prompt(name, arguments, opened.limit).await;
         let prompt = prompt.map_err(|error| refused(server, &error))?;
@@ -166,10 +180,12 @@ impl<'s> SessionOffers<'s> {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        (server, completing): (&str, &Completing),
+        server: &str,
+        completing: &Completing,
     ) -> Result<Vec<String>, Refusal> {
-        let what = ("completion/complete", json!({}));
-        let opened = self.open(key, caller, server, what).await?;
+        let opened = self
+            .open(key, caller, server, "completion/complete", json!({}))
+            .await?;
         let offers = Offers::of(&opened.held.connection);
         let values = offers.complete(completing, opened.limit).await;
         values.map_err(|error| refused(server, &error))
@@ -181,7 +197,8 @@ impl<'s> SessionOffers<'s> {
         key: &SessionKey,
         caller: &Caller,
         server: &str,
-        (method, args): (&str, Value),
+        method: &str,
+        args: Value,
     ) -> Result<OpenServer, Refusal> {
         may_act(caller)?;
         // The results are stored with the session, so the session has to be stored.

@@ -50,8 +50,16 @@ impl SessionOffers<'_> {
                         ASCII and no spaces";
             return Err(Refusal::of_field(Code::InvalidArguments, "uri", text));
         }
-        let what = ("resources/read", json!({ "uri": which.uri }));
-        let opened = self.open(key, caller, &which.server, what).await?;
+
+        let opened = self
+            .open(
+                key,
+                caller,
+                &which.server,
+                "resources/read",
+                json!({ "uri": which.uri }),
+            )
+            .await?;
         let offers = Offers::of(&opened.held.connection);
         let given = offers.view(&which.uri, opened.limit.min(MAX_WAIT)).await;
         let given = given.map_err(|error| refused(&which.server, &error))?;

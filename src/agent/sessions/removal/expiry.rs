@@ -18,7 +18,8 @@ const EVERY: Duration = Duration::from_mins(10);
 /// Removes rows of sessions that have been at rest for longer than `after` and have no journal: at once, and
 /// again every ten minutes, until `stop`. If the store is away, the next check tries again.
 pub async fn remove_expired_rows(
-    (live, records): (Arc<dyn LiveStore>, Records),
+    live: Arc<dyn LiveStore>,
+    records: Records,
     after: Duration,
     stop: CancellationToken,
 ) {

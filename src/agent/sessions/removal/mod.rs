@@ -171,8 +171,8 @@ pub(super) async fn remove(
         left => left?,
     };
     registry.projection.written().await;
-    let stores = (&registry.store, registry.records());
-    complete_before_removal(stores, key).await?;
+
+    complete_before_removal(&registry.store, registry.records(), key).await?;
     let noted = registry.records().texts().erase_later().await;
     noted.map_err(|error| unreadable(key, &JournalError::Store(error)))?;
     let removed = registry.store.remove(key).await;

@@ -62,7 +62,12 @@ pub(in crate::gateway) async fn fill_mcp_registry_entry(
     Body(request): Body<FillRequest>,
 ) -> Result<Json<FilledEntryResponse>, ApiError> {
     let registry = state.servers.published();
-    let named = (request.name.as_str(), request.version.as_str());
-    let entry = registry.entry(&caller, named, &request.way, &request.values);
+    let FillRequest {
+        name,
+        version,
+        way,
+        values,
+    } = &request;
+    let entry = registry.entry(&caller, name, version, way, values);
     Ok(Json(entry.await?.into()))
 }

@@ -83,11 +83,11 @@ pub(in crate::gateway) async fn set_mcp_secret(
     // Checked first: a caller who may not see the server learns only that.
     state.servers.reports(&caller).one(&name).await?;
     let value = required("value", request.value)?;
-    let which = (name.as_str(), secret.as_str());
+
     state
         .servers
         .administration(&caller)
-        .set_secret(which, &value)
+        .set_secret(name.as_str(), secret.as_str(), &value)
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -103,11 +103,10 @@ pub(in crate::gateway) async fn delete_mcp_secret(
     caller: Caller,
     Path((name, secret)): Path<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
-    let which = (name.as_str(), secret.as_str());
     state
         .servers
         .administration(&caller)
-        .remove_secret(which)
+        .remove_secret(name.as_str(), secret.as_str())
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }

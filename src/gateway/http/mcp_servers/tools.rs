@@ -146,11 +146,10 @@ pub(in crate::gateway) async fn set_mcp_tool(
     Path((name, tool)): Path<(String, String)>,
     Body(request): Body<ToolRequest>,
 ) -> Result<Json<ServerTool>, ApiError> {
-    let which = (name.as_str(), tool.as_str());
     let tool = state
         .servers
         .administration(&caller)
-        .set_tool(which, request.into())
+        .set_tool(name.as_str(), tool.as_str(), request.into())
         .await?;
     Ok(Json(tool.into()))
 }

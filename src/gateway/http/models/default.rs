@@ -139,8 +139,9 @@ fn whose(caller: &Caller, scope: Option<&str>) -> Result<DefaultFor, ApiError> {
 }
 
 fn in_force(state: &GatewayState, caller: &Caller) -> ModelDefaults {
-    let whose = (&caller.tenant.id, &caller.user.id);
-    let found = state.providers.defaults_of(whose);
+    let found = state
+        .providers
+        .defaults_of(&caller.tenant.id, &caller.user.id);
     // A model that its provider does not list is replaced, so only the provider shows whose choice it was.
     let is_it = |said: &Option<ModelChoice>| {
         said.as_ref()

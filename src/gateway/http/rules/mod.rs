@@ -255,7 +255,7 @@ async fn list_rule_offers(
     let key = session_key(&caller, &id)?;
     let call = CallId::from_wire(call);
     let offers = RuleAccess::of(&state.sessions)
-        .offers(&caller, (&key, &call))
+        .offers(&caller, &key, &call)
         .await?;
     Ok(Json(RuleOffers {
         offers: offers.iter().map(RuleOfferItem::of).collect(),

@@ -134,7 +134,7 @@ pub(in crate::gateway::http) async fn send_message(
     SessionPath(session): SessionPath,
     Body(body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    submit(&state, &caller, session, ("message", body)).await
+    submit(&state, &caller, session, "message", body).await
 }
 
 /// Decides one call or several calls.
@@ -157,7 +157,7 @@ pub(in crate::gateway::http) async fn decide_call(
         (Some(_), None) => "tool:approval",
         (None, _) => "tool:approval_all",
     };
-    submit(&state, &caller, session, (name, body)).await
+    submit(&state, &caller, session, name, body).await
 }
 
 /// A call to try.
@@ -186,7 +186,7 @@ pub(in crate::gateway::http) async fn begin_dry_run(
     SessionPath(session): SessionPath,
     Body(body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    submit(&state, &caller, session, ("tool:dry_run", body)).await
+    submit(&state, &caller, session, "tool:dry_run", body).await
 }
 
 /// Ends the dry run of a call, or discards its result.
@@ -203,7 +203,7 @@ pub(in crate::gateway::http) async fn drop_dry_run(
     let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
     let session = SessionId::parse(&session).ok_or_else(unknown)?;
     let body = serde_json::json!({ "callId": call });
-    submit(&state, &caller, session, ("tool:dry_run_drop", body)).await
+    submit(&state, &caller, session, "tool:dry_run_drop", body).await
 }
 
 /// An answer to a question of a server.
@@ -247,7 +247,7 @@ pub(in crate::gateway::http) async fn answer_elicitation(
     SessionPath(session): SessionPath,
     Body(body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    submit(&state, &caller, session, ("elicitation:answer", body)).await
+    submit(&state, &caller, session, "elicitation:answer", body).await
 }
 
 /// Begins a new context: the model reads nothing from before, and the transcript stays.
@@ -262,14 +262,15 @@ pub(in crate::gateway::http) async fn reset_context(
     SessionPath(session): SessionPath,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
     let nothing = Value::Object(serde_json::Map::new());
-    submit(&state, &caller, session, ("history:reset", nothing)).await
+    submit(&state, &caller, session, "history:reset", nothing).await
 }
 
 async fn submit(
     state: &GatewayState,
     caller: &Caller,
     session: SessionId,
-    (name, body): (&str, Value),
+    name: &str,
+    body: Value,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
     let ParsedCommand::Submit(ask) = wire::parse(caller, name, &[body])? else {
         return Err(ApiError::new(

@@ -68,10 +68,7 @@ pub(in crate::gateway::http) async fn export_session(
     // Checked before the limit of exports: to anybody else the session does not exist, even if we are busy.
     state.sessions.admit(&key, &caller).await?;
     let reader = state.documents.begin_export(&caller)?;
-    let fetch = |after, limit| {
-        let part = (after, limit);
-        state.sessions.transcript_part(&key, &caller, part)
-    };
+    let fetch = |after, limit| state.sessions.transcript_part(&key, &caller, after, limit);
     let form = Form::Export(format);
     let written = state.documents.write(document, form, fetch).await?;
     let headers = headers(&written.title, format, is_shown);

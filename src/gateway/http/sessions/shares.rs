@@ -116,8 +116,9 @@ pub(in crate::gateway::http) async fn share_session(
     let now = state.tenancy.now();
     let after = days.map(|days| i64::from(days).saturating_mul(DAY_MS));
     let expires_at = after.map(|after| Timestamp(now.0.saturating_add(after)));
-    let what = (audience, now, expires_at);
-    let (shared, secret) = state.sessions.sharing().share(&key, &caller, what).await?;
+    let sharing = state.sessions.sharing();
+    let shared = sharing.share(&key, &caller, audience, now, expires_at);
+    let (shared, secret) = shared.await?;
     let secret = secret.as_ref().map(ExposeSecret::expose_secret);
     let item = SharedItem::of(&state, &shared, secret);
     Ok((StatusCode::CREATED, Json(item)))

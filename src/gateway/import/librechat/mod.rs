@@ -52,7 +52,7 @@ pub(super) fn read(entry: &RawValue, messages: &RawValue) -> Option<Reading> {
     let head: Head = serde_json::from_str(entry.get()).ok()?;
     let (mut branch, is_cut) = branch(messages)?;
     let begun = branch.first().and_then(|first| time(&first.created_at));
-    let mut reading = Reading::new("librechat", &head.conversation_id, (&head.title, begun));
+    let mut reading = Reading::new("librechat", &head.conversation_id, &head.title, begun);
     for message in branch.drain(..) {
         say(&mut reading, &message);
     }

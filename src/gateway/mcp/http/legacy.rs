@@ -150,7 +150,7 @@ async fn open(
         connections: Arc::clone(&legacy.connections),
         _stops: stop.clone().drop_guard(),
     };
-    let stream = stream(endpoint, answers, query.result, (ending, stop));
+    let stream = stream(endpoint, answers, query.result, ending, stop);
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Sse::new(stream).keep_alive(keep_alive).into_response()
 }
@@ -178,7 +178,8 @@ fn stream(
     endpoint: String,
     answers: mpsc::Receiver<ServerJsonRpcMessage>,
     shape: Shape,
-    (ending, stop): (Ending, CancellationToken),
+    ending: Ending,
+    stop: CancellationToken,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let first = Event::default().event("endpoint").data(endpoint);
     let messages = answers.filter_map(move |answer| {

@@ -58,7 +58,7 @@ impl Question<'_> {
         door: &dyn Door,
     ) -> Result<Ending, Refusal> {
         let queue = joined.view.queue.clone();
-        let mut watch = Watch::new((self, key, door), joined);
+        let mut watch = Watch::new(self, key, door, joined);
         if let Some(ending) = watch.read_past(queue).await? {
             return Ok(ending);
         }

@@ -52,7 +52,9 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     pub(super) fn new(
-        (question, key, door): (&'a Question<'a>, &'a SessionKey, &'a dyn Door),
+        question: &'a Question<'a>,
+        key: &'a SessionKey,
+        door: &'a dyn Door,
         joined: SessionSubscription,
     ) -> Self {
         Self {

@@ -52,7 +52,7 @@ impl Tasks {
         client: TaskClient,
         text: String,
     ) -> Result<CreateTaskResult, Refusal> {
-        let (key, watched) = self.begin(asking, &client, (text, None)).await?;
+        let (key, watched) = self.begin(asking, &client, text, None).await?;
         let seen = watched.seen(&asking.life.stop).await;
         // `tasks/get` reports the state in full, so only the handle is returned here.
         Ok(CreateTaskResult::new(task(&key, &seen)))
@@ -63,7 +63,8 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: &TaskClient,
-        (text, notices): (String, Option<Arc<Notices>>),
+        text: String,
+        notices: Option<Arc<Notices>>,
     ) -> Result<(SessionKey, Arc<WatchedTask>), Refusal> {
         let share = asking.share(&client.caller)?;
         let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
@@ -72,7 +73,7 @@ impl Tasks {
         self.all().insert(key.clone(), Arc::clone(&watched));
         let door = TaskDoor::new(&watched, client.has_forms);
         let caller = client.caller.clone();
-        self.follow(asking, (caller, share), (&key, joined), door);
+        self.follow(asking, caller, share, &key, joined, door);
         Ok((key, watched))
     }
 
@@ -85,7 +86,7 @@ impl Tasks {
     ) -> Result<DetailedTask, ErrorData> {
         let (key, joined) = self.find(asking, &client.caller, id).await?;
         let queue = joined.view.queue.clone();
-        let watched = self.watch(asking, &client, (&key, joined))?;
+        let watched = self.watch(asking, &client, &key, joined)?;
         let seen = watched.seen(&asking.life.stop).await;
         let task = task(&key, &seen);
         let payload = match seen.ending {
@@ -97,7 +98,7 @@ impl Tasks {
                 Ok(_) | Err(_) => return Err(ErrorData::internal_error("no result", None)),
             },
             None => {
-                let asked = asked(asking, &client, (&watched, &queue));
+                let asked = asked(asking, &client, &watched, &queue);
                 if asked.is_empty() {
                     TaskPayload::Working
                 } else {
@@ -116,12 +117,13 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: TaskClient,
-        (id, answers): (&str, InputResponses),
+        id: &str,
+        answers: InputResponses,
     ) -> Result<(), ErrorData> {
         let (key, joined) = self.find(asking, &client.caller, id).await?;
         let queue = joined.view.queue.clone();
-        let watched = self.watch(asking, &client, (&key, joined))?;
-        take(asking, &client, (&key, &watched, &queue), answers).await
+        let watched = self.watch(asking, &client, &key, joined)?;
+        take(asking, &client, &key, &watched, &queue, answers).await
     }
 
     /// Stops a task; a task that has ended stays unchanged.
@@ -170,7 +172,8 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: &TaskClient,
-        (key, joined): (&SessionKey, SessionSubscription),
+        key: &SessionKey,
+        joined: SessionSubscription,
     ) -> Result<Arc<WatchedTask>, ErrorData> {
         if let Some(watched) = self.all().get(key) {
             return Ok(Arc::clone(watched));
@@ -186,7 +189,7 @@ impl Tasks {
         drop(all);
         let door = TaskDoor::new(&watched, client.has_forms);
         let caller = client.caller.clone();
-        self.follow(asking, (caller, share), (key, joined), door);
+        self.follow(asking, caller, share, key, joined, door);
         Ok(watched)
     }
 
@@ -195,8 +198,10 @@ impl Tasks {
     fn follow(
         &self,
         asking: &Asking,
-        (caller, share): (Caller, Share),
-        (key, joined): (&SessionKey, SessionSubscription),
+        caller: Caller,
+        share: Share,
+        key: &SessionKey,
+        joined: SessionSubscription,
         door: TaskDoor,
     ) {
         let (tasks, key) = (self.clone(), key.clone());
@@ -230,14 +235,16 @@ impl Tasks {
 async fn take(
     asking: &Asking,
     client: &TaskClient,
-    (key, watched, queue): (&SessionKey, &WatchedTask, &QueueState),
+    key: &SessionKey,
+    watched: &WatchedTask,
+    queue: &QueueState,
     answers: InputResponses,
 ) -> Result<(), ErrorData> {
     if watched.seen(&asking.life.stop).await.ending.is_some() {
         // Requests that wait in the session now belong to another turn.
         return Ok(());
     }
-    let asked = asked(asking, client, (watched, queue));
+    let asked = asked(asking, client, watched, queue);
     let read = inputs::read(&asked, &client.caller, answers);
     for (name, said) in read.map_err(|text| ErrorData::invalid_params(text, None))? {
         match said {
@@ -255,7 +262,8 @@ async fn take(
 fn asked(
     asking: &Asking,
     client: &TaskClient,
-    (watched, queue): (&WatchedTask, &QueueState),
+    watched: &WatchedTask,
+    queue: &QueueState,
 ) -> Vec<inputs::PersonInput> {
     if !client.has_forms {
         return Vec::new();

@@ -57,16 +57,16 @@ impl Tasks {
     ) -> Result<CallToolResponse, ErrorData> {
         let notices = Some(Arc::new(round.notices));
         let (key, watched) = match round.state {
-            None => match self.begin(asking, &client, (round.text, notices)).await {
+            None => match self.begin(asking, &client, round.text, notices).await {
                 Ok(begun) => begun,
                 Err(refusal) => return Ok(result(Err(refusal)).into()),
             },
             Some(id) => {
                 let (key, joined) = self.find(asking, &client.caller, &id).await?;
                 let queue = joined.view.queue.clone();
-                let watched = self.watch(asking, &client, (&key, joined))?;
+                let watched = self.watch(asking, &client, &key, joined)?;
                 watched.notify(notices);
-                take(asking, &client, (&key, &watched, &queue), round.answers).await?;
+                take(asking, &client, &key, &watched, &queue, round.answers).await?;
                 (key, watched)
             }
         };
@@ -74,7 +74,7 @@ impl Tasks {
             turn: Some(watched.stop()),
             gateway: &asking.life.stop,
         };
-        let answer = next(asking, &client, (&key, &watched)).await;
+        let answer = next(asking, &client, &key, &watched).await;
         present.end();
         watched.notify(None);
         answer
@@ -85,7 +85,8 @@ impl Tasks {
 async fn next(
     asking: &Asking,
     client: &TaskClient,
-    (key, watched): (&SessionKey, &WatchedTask),
+    key: &SessionKey,
+    watched: &WatchedTask,
 ) -> Result<CallToolResponse, ErrorData> {
     let mut changes = watched.changes();
     loop {
@@ -94,7 +95,7 @@ async fn next(
         }
         let joined = asking.sessions.join(key, &client.caller).await;
         let queue = joined.map_err(|refusal| refused(&refusal))?.view.queue;
-        let asked = asked(asking, client, (watched, &queue));
+        let asked = asked(asking, client, watched, &queue);
         if !asked.is_empty() {
             let requests = inputs::requests(asked);
             let state = key.session.to_string();

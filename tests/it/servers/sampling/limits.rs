@@ -13,7 +13,7 @@ use crate::support::{DEADLINE, TestApp, TestSocket};
 #[tokio::test]
 async fn a_failure_of_the_model_is_told_to_the_owner_and_to_the_server_by_its_code() {
     let app = TestApp::start().await;
-    let (mut socket, _, _server) = calling(&app, ("sample", on())).await;
+    let (mut socket, _, _server) = calling(&app, "sample", on()).await;
     let asked = asked(&mut socket).await;
     app.model.will_fail(400, &[], "no such thing in house");
     app.model.then_say("Done");
@@ -31,7 +31,7 @@ async fn a_failure_of_the_model_is_told_to_the_owner_and_to_the_server_by_its_co
 #[tokio::test]
 async fn what_a_model_is_asked_ends_with_the_turn_and_counts() {
     let app = TestApp::start().await;
-    let (mut socket, owner, _server) = calling(&app, ("sample", on())).await;
+    let (mut socket, owner, _server) = calling(&app, "sample", on()).await;
     let asked = asked(&mut socket).await;
     app.model.will(Reply::say("It is four, I think.")).stall();
     says(&mut socket, accept(&asked, &asked["digest"])).await;
@@ -94,7 +94,7 @@ async fn a_completion_takes_no_time_of_its_call() {
 #[tokio::test]
 async fn without_an_administrators_word_nobody_is_asked() {
     let app = TestApp::start().await;
-    let (mut socket, owner, _server) = calling(&app, ("sample", json!({}))).await;
+    let (mut socket, owner, _server) = calling(&app, "sample", json!({})).await;
     app.model.then_say("Done");
     let output = socket.wait_for("tool:output").await;
     assert!(output.text().starts_with("error"), "{output:?}");
@@ -131,7 +131,7 @@ async fn what_cannot_be_passed_on_is_refused_and_the_server_learns_why() {
         ("sample_picture", "text"),
     ] {
         let app = TestApp::start().await;
-        let (mut socket, _, _server) = calling(&app, (tool, on())).await;
+        let (mut socket, _, _server) = calling(&app, tool, on()).await;
         app.model.then_say("Done");
         let output = socket.wait_for("tool:output").await;
         assert!(output.text().contains(expected), "{output:?}");

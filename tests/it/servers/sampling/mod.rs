@@ -135,14 +135,15 @@ pub(crate) async fn start() -> (String, AbortOnDropHandle<()>) {
 /// A call of `tool` that runs at a server with such an entry.
 pub(crate) async fn calling(
     app: &TestApp,
-    (tool, more): (&str, Value),
+    tool: &str,
+    more: Value,
 ) -> (TestSocket, Person, AbortOnDropHandle<()>) {
     let (url, server) = start().await;
-    let (socket, person) = calling_at(app, &url, (tool, more)).await;
+    let (socket, person) = calling_at(app, &url, tool, more).await;
     (socket, person, server)
 }
 
-async fn calling_at(app: &TestApp, url: &str, (tool, more): (&str, Value)) -> (TestSocket, Person) {
+async fn calling_at(app: &TestApp, url: &str, tool: &str, more: Value) -> (TestSocket, Person) {
     let person = operator(app, "house").await;
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let mut config = json!({ "url": url });
@@ -247,7 +248,7 @@ async fn is_counted(app: &TestApp, key: &str) {
 #[tokio::test]
 async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_through() {
     let app = TestApp::start().await;
-    let (mut socket, owner, _server) = calling(&app, ("sample", on())).await;
+    let (mut socket, owner, _server) = calling(&app, "sample", on()).await;
     let (session, key) = (socket.session(), owner.key.clone());
     let asked = asked(&mut socket).await;
     is_whole(&asked, &socket.ready["model"]);
@@ -305,7 +306,7 @@ async fn a_model_is_asked_what_the_owner_saw_and_the_server_hears_what_they_let_
 #[tokio::test]
 async fn an_answer_goes_on_unread_where_the_owner_says_so_and_no_model_is_asked_after_a_no() {
     let app = TestApp::start().await;
-    let (mut socket, _, _server) = calling(&app, ("sample_twice", on())).await;
+    let (mut socket, _, _server) = calling(&app, "sample_twice", on()).await;
     let first = asked(&mut socket).await;
     app.model.will_say("4").then_say("Done");
     let mut body = accept(&first, &first["digest"]);
@@ -331,7 +332,7 @@ async fn an_answer_goes_on_unread_where_the_owner_says_so_and_no_model_is_asked_
 #[tokio::test]
 async fn an_answer_that_the_owner_keeps_back_is_paid_for_and_goes_nowhere() {
     let app = TestApp::start().await;
-    let (mut socket, owner, _server) = calling(&app, ("sample", on())).await;
+    let (mut socket, owner, _server) = calling(&app, "sample", on()).await;
     let asked = asked(&mut socket).await;
     app.model.will_say("My key is 4").then_say("Done");
     says(&mut socket, accept(&asked, &asked["digest"])).await;

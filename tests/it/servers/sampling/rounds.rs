@@ -100,7 +100,7 @@ async fn a_form_and_a_completion_of_one_round_are_asked_for_and_go_back_together
     let app = TestApp::start().await;
     let server = Rounds::default();
     let (url, _serving) = serve(server.clone()).await;
-    let (mut socket, owner) = calling_at(&app, &url, ("form_and_sample", on())).await;
+    let (mut socket, owner) = calling_at(&app, &url, "form_and_sample", on()).await;
     let form = asked(&mut socket).await;
     assert_eq!(
         (&form["mode"], &form["message"]),
@@ -147,7 +147,7 @@ async fn a_completion_that_the_owner_refuses_ends_the_call_of_its_round() {
     let app = TestApp::start().await;
     let server = Rounds::default();
     let (url, _serving) = serve(server.clone()).await;
-    let (mut socket, _) = calling_at(&app, &url, ("sample", on())).await;
+    let (mut socket, _) = calling_at(&app, &url, "sample", on()).await;
     let shown = asked(&mut socket).await;
     app.model.will_say("Pity");
     let no = json!({ "elicitationId": shown["elicitationId"], "action": "decline" });
@@ -166,7 +166,7 @@ async fn a_server_that_may_not_sample_asks_no_model_in_a_round_either() {
     let app = TestApp::start().await;
     let server = Rounds::default();
     let (url, _serving) = serve(server.clone()).await;
-    let (mut socket, _) = calling_at(&app, &url, ("sample", json!({}))).await;
+    let (mut socket, _) = calling_at(&app, &url, "sample", json!({})).await;
     app.model.will_say("Pity");
     let (status, text) = ended(&mut socket).await;
     assert_eq!(status, "failed", "{text}");

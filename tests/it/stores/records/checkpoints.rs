@@ -67,7 +67,7 @@ async fn fill(records: &Records, key: &SessionKey) {
         let (change, files) = step(number);
         let last = base(number);
         let last = (number == 3).then_some(&last);
-        assert!(rows.add(key, (&change, &files), last).await.unwrap());
+        assert!(rows.add(key, &change, &files, last).await.unwrap());
     }
 }
 
@@ -79,7 +79,7 @@ async fn a_history_is_kept_pruned_and_never_anothers() {
         let rows = records.checkpoints();
         let (third, files) = step(3);
         assert!(
-            !rows.add(&own, (&third, &files), None).await.unwrap(),
+            !rows.add(&own, &third, &files, None).await.unwrap(),
             "it is there"
         );
         let history = rows.history(&own).await.unwrap();
@@ -105,7 +105,7 @@ async fn a_history_is_kept_pruned_and_never_anothers() {
         assert_eq!(rows.base(&other).await.unwrap(), None);
         assert_eq!(rows.content(&other, &hash("b")).await.unwrap(), None);
 
-        rows.prune(&own, (3, &base(3)), &[hash("b")], AT)
+        rows.prune(&own, 3, &base(3), &[hash("b")], AT)
             .await
             .unwrap();
         assert_eq!(rows.history(&own).await.unwrap().len(), 1);

@@ -92,12 +92,7 @@ async fn pages_go_from_new_to_old_without_holes_and_only_over_ones_own() {
         let mut cursor: Option<Cursor> = None;
         loop {
             let page = sessions
-                .list(
-                    (&tenant, &owner),
-                    &ListFilter::default(),
-                    cursor.as_ref(),
-                    3,
-                )
+                .list(&tenant, &owner, &ListFilter::default(), cursor.as_ref(), 3)
                 .await
                 .unwrap();
             seen.extend(page.rows.into_iter().map(|row| row.key.session));
@@ -133,7 +128,7 @@ async fn listed(records: &Records, filter: ListFilter) -> Vec<SessionId> {
     let mut cursor: Option<Cursor> = None;
     loop {
         let rows = records.sessions();
-        let page = rows.list((&tenant, &owner), &filter, cursor.as_ref(), 2);
+        let page = rows.list(&tenant, &owner, &filter, cursor.as_ref(), 2);
         let page = page.await.unwrap();
         seen.extend(page.rows.into_iter().map(|row| row.key.session));
         let Some(next) = page.next else { return seen };
@@ -227,7 +222,7 @@ async fn a_session_that_was_given_up_is_on_no_list_and_comes_back_in_time_only()
         let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
         let listed = async || {
             let all = ListFilter::default();
-            let page = sessions.list((&tenant, &owner), &all, None, 9).await;
+            let page = sessions.list(&tenant, &owner, &all, None, 9).await;
             page.unwrap().rows.len()
         };
         let (one, later) = (key(1, 1), Timestamp(NOW.0 + 10));
@@ -370,8 +365,8 @@ async fn a_setup_link_made_while_somebody_else_set_up_opens_nothing() {
         let set_up = async |bits: u128, name: &str| {
             let link = SecretHash::of(name);
             let links = records.links();
-            let to = (&tenant.id, None);
-            links.add(&link, to, Timestamp(NOW.0 + 1)).await.unwrap();
+            let added = links.add(&link, &tenant.id, None, Timestamp(NOW.0 + 1));
+            added.await.unwrap();
             let first = FirstOwner {
                 user: User {
                     id: UserId::from_bits(bits),

@@ -36,7 +36,7 @@ fn webhook(id: u128, tells_decided: bool) -> WebhookRow {
 }
 
 /// A session that waits for the calls of that turn since then; 0 = for none.
-fn waits(session: u128, (version, turn): (u64, u64), since: i64) -> SessionRow {
+fn waits(session: u128, version: u64, turn: u64, since: i64) -> SessionRow {
     let request = ModelRequestId {
         turn: TurnId(turn),
         iteration: Iteration(1),
@@ -69,12 +69,12 @@ async fn fill(records: &Records) {
         records,
         SessionRow {
             key: key(2, 9),
-            ..waits(9, (1, 1), 200)
+            ..waits(9, 1, 1, 200)
         },
     )
     .await;
-    project(records, waits(3, (1, 1), 50)).await;
-    project(records, waits(1, (1, 4), 200)).await;
+    project(records, waits(3, 1, 1, 50)).await;
+    project(records, waits(1, 1, 4, 200)).await;
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn what_was_told_is_forgotten_once_it_waits_no_longer() {
         for id in [1, 2] {
             webhooks.add(&webhook(id, id == 1)).await.unwrap();
         }
-        project(&records, waits(1, (1, 4), 200)).await;
+        project(&records, waits(1, 1, 4, 200)).await;
         outbox.take_up(at(300), None).await.unwrap();
         for due in outbox.claim(at(300), LEASE, 10).await.unwrap() {
             outbox
@@ -156,7 +156,7 @@ async fn what_was_told_is_forgotten_once_it_waits_no_longer() {
         outbox.prune(at(30 * DAY)).await.unwrap();
         outbox.take_up(at(30 * DAY), None).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), None);
-        project(&records, waits(1, (2, 0), 0)).await;
+        project(&records, waits(1, 2, 0, 0)).await;
         outbox.take_up(at(30 * DAY), None).await.unwrap();
         let decided = outbox.claim(at(30 * DAY), LEASE, 10).await.unwrap();
         assert_eq!(decided.len(), 1, "only one wanted to know: {decided:?}");
@@ -181,7 +181,7 @@ async fn one_target_is_told_one_thing_at_a_time_and_forgets_what_is_deleted() {
         for session in 1..=3 {
             project(
                 &records,
-                waits(session, (1, 1), 200 + i64::try_from(session).unwrap()),
+                waits(session, 1, 1, 200 + i64::try_from(session).unwrap()),
             )
             .await;
         }
@@ -235,7 +235,7 @@ async fn a_webhook_that_failed_for_three_days_is_told_nothing_more() {
         let disabled = (Some(at(2 * DAY)), Some(at(5 * DAY)));
         assert_eq!(note(5 * DAY, Some(404)).await, disabled);
         assert_eq!(note(6 * DAY, Some(404)).await, disabled);
-        project(&records, waits(1, (1, 1), 6 * DAY)).await;
+        project(&records, waits(1, 1, 1, 6 * DAY)).await;
         let outbox = records.notifications();
         outbox.take_up(at(6 * DAY), None).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), None);
@@ -295,14 +295,14 @@ async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
         assert_eq!(kept, choice, "since when they want it stays");
 
         let (outbox, minute) = (records.notifications(), Some(Duration::from_mins(1)));
-        project(&records, waits(1, (1, 1), 200)).await;
-        project(&records, waits(2, (1, 1), 300)).await;
+        project(&records, waits(1, 1, 1, 200)).await;
+        project(&records, waits(2, 1, 1, 300)).await;
         outbox.take_up(at(400), None).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), None, "there is no relay");
         outbox.take_up(at(400), minute).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), Some(at(60_200)));
         assert_eq!(outbox.claim(at(60_199), LEASE, 10).await.unwrap(), []);
-        project(&records, waits(1, (2, 0), 0)).await;
+        project(&records, waits(1, 2, 0, 0)).await;
         outbox.take_up(at(500), minute).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), Some(at(60_300)));
         let due = outbox.claim(at(60_300), LEASE, 10).await.unwrap();
@@ -322,7 +322,7 @@ async fn mail_waits_a_while_and_is_not_sent_for_what_was_decided() {
             ..choice
         };
         records.users().set_mail(whose, &off).await.unwrap();
-        project(&records, waits(3, (1, 1), 60_500)).await;
+        project(&records, waits(3, 1, 1, 60_500)).await;
         outbox.take_up(at(60_500), minute).await.unwrap();
         assert_eq!(outbox.next_due().await.unwrap(), None);
     })
@@ -350,7 +350,7 @@ async fn somebody_else_who_may_decide_is_mailed_how_many_calls_wait_and_no_more(
         }
         let mut asks = AskedRoles::default();
         asks.count(Role::Admin);
-        let session = waits(1, (1, 1), 200);
+        let session = waits(1, 1, 1, 200);
         let batch = session.batch.clone().map(|batch| {
             Box::new(WaitingBatch {
                 expires_at: Some(at(9_000)),
@@ -387,7 +387,7 @@ async fn a_mail_that_was_not_sent_is_not_counted_and_not_tried_once_its_batch_wa
         let user = add_user(&records).await;
         turn_mail_on(&records, &user).await;
         for (session, since) in [(1, 201), (2, 202), (3, 203), (4, 204)] {
-            project(&records, waits(session, (1, 1), since)).await;
+            project(&records, waits(session, 1, 1, since)).await;
         }
         let (outbox, now) = (records.notifications(), Some(Duration::ZERO));
         let claim = async |ms: i64, session: u128| {
@@ -400,7 +400,7 @@ async fn a_mail_that_was_not_sent_is_not_counted_and_not_tried_once_its_batch_wa
             assert!(outbox.finish(&due, tried, at(ms)).await.unwrap());
         };
         let decide = async |session: u128, ms: i64| {
-            project(&records, waits(session, (2, 0), 0)).await;
+            project(&records, waits(session, 2, 0, 0)).await;
             outbox.take_up(at(ms), now).await.unwrap();
         };
         let sent = async || {

@@ -30,8 +30,8 @@ async fn kept(records: &Records) -> (TenantId, [UserId; 2], [SkillRow; 2]) {
     let tenant = TenantId::from_bits(1);
     let rows = [row(1, None, "h"), row(2, Some(1), "h")];
     for row in &rows {
-        let files = (b"files".to_vec(), 2);
-        let added = records.skills().add(&tenant, row, files).await;
+        let files = b"files".to_vec();
+        let added = records.skills().add(&tenant, row, files, 2).await;
         assert!(added.unwrap());
     }
     (tenant, [1, 2].map(UserId::from_bits), rows)
@@ -43,15 +43,15 @@ async fn a_persons_and_the_tenants_skills_are_kept_apart() {
         let (tenant, [ana, ben], [team, own]) = kept(&records).await;
         let (skills, other) = (records.skills(), TenantId::from_bits(2));
         let again = row(3, Some(1), "h");
-        let taken = skills.add(&tenant, &again, (Vec::new(), 2)).await;
+        let taken = skills.add(&tenant, &again, Vec::new(), 2).await;
         assert!(matches!(taken, Err(Error::Taken(name)) if name == "pdf"));
         let full = row(4, Some(1), "h");
-        assert!(!skills.add(&tenant, &full, (Vec::new(), 1)).await.unwrap());
+        assert!(!skills.add(&tenant, &full, Vec::new(), 1).await.unwrap());
         let all = [team.clone(), own.clone()];
         assert_eq!(skills.list(&tenant, &ana).await.unwrap(), all);
         assert_eq!(skills.list(&tenant, &ben).await.unwrap(), all[..1]);
         assert_eq!(skills.list(&other, &ana).await.unwrap(), []);
-        let hidden = skills.find(&tenant, (&ben, &own.id)).await.unwrap();
+        let hidden = skills.find(&tenant, &ben, &own.id).await.unwrap();
         assert_eq!(hidden, None);
         assert_eq!(skills.content(&other, "h").await.unwrap(), None);
     })
@@ -68,13 +68,13 @@ async fn a_switch_of_a_person_is_theirs_alone_and_that_of_the_tenant_everybodys(
             offered.into_iter().map(|it| it.is_own).collect::<Vec<_>>()
         };
         for _ in 0..2 {
-            let whose = (&ana, &team.id);
-            skills.switch(&tenant, whose, false).await.unwrap();
+            let switched = skills.switch(&tenant, &ana, &team.id, false);
+            switched.await.unwrap();
         }
         assert_eq!(offered(&ana).await, [true]);
         assert_eq!(offered(&ben).await, [false]);
-        let whose = (&ana, &team.id);
-        skills.switch(&tenant, whose, true).await.unwrap();
+        let switched = skills.switch(&tenant, &ana, &team.id, true);
+        switched.await.unwrap();
         assert_eq!(offered(&ana).await, [false, true]);
         let off = (&team.id, false);
         assert!(!skills.set_enabled(&other, off).await.unwrap());
@@ -94,11 +94,11 @@ async fn files_are_kept_once_and_go_with_the_last_skill_that_has_them() {
             hash: "i".to_owned(),
             ..own.clone()
         };
-        let files = || (b"others".to_vec(), "h");
-        assert!(skills.replace(&tenant, &next, files()).await.unwrap());
-        let late = skills.replace(&tenant, &next, files()).await.unwrap();
+        let replace = || skills.replace(&tenant, &next, b"others".to_vec(), "h");
+        assert!(replace().await.unwrap());
+        let late = replace().await.unwrap();
         assert!(!late, "it was version 1");
-        let found = skills.find(&tenant, (&ana, &own.id)).await.unwrap();
+        let found = skills.find(&tenant, &ana, &own.id).await.unwrap();
         let found = found.unwrap();
         assert_eq!((found.version, found.hash.as_str()), (2, "i"));
         let content = async |hash| skills.content(&tenant, hash).await.unwrap();

@@ -58,7 +58,7 @@ fn need(least: u64, usual: u64) -> Need {
 
 async fn set(records: &Records, budget: &Budget) {
     let (budgets, tenant, by) = (records.budgets(), key(1, 1).tenant, UserId::from_bits(9));
-    budgets.put(&tenant, budget, (&by, NOW)).await.unwrap();
+    budgets.put(&tenant, budget, &by, NOW).await.unwrap();
 }
 
 async fn reserve(
@@ -68,7 +68,7 @@ async fn reserve(
     now: Timestamp,
 ) -> ReservationOutcome {
     let budgets = records.budgets();
-    let step = budgets.reserve(payer, (&[], need), (now, LEASE));
+    let step = budgets.reserve(payer, &[], need, now, LEASE);
     step.await.unwrap()
 }
 

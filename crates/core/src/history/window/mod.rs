@@ -62,7 +62,8 @@ impl Window {
     #[must_use]
     pub fn summarised(
         mut self,
-        (summary, by): (&str, SummarisedBy),
+        summary: &str,
+        by: SummarisedBy,
         count: impl Fn(&CountedEntry) -> u64,
     ) -> Self {
         self.due = None;

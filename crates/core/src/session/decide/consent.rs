@@ -13,9 +13,15 @@ use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
 pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {
     let facts = call.facts.as_deref()?;
     let rules = draft.inputs.rules;
-    let about = (facts, draft.inputs.now);
-    let session = (&*draft.control.rules, draft.control.usage.totals.cost);
-    Some(rules.rule_on(session, (&call.id, args), about))
+
+    Some(rules.rule_on(
+        &draft.control.rules,
+        draft.control.usage.totals.cost,
+        &call.id,
+        args,
+        facts,
+        draft.inputs.now,
+    ))
 }
 
 /// A person who decides, with their role as far as it is known.

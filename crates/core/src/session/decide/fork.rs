@@ -52,7 +52,7 @@ impl Fork {
             events.extend(self.adopt(event));
         }
         if !events.is_empty() {
-            self.push((id, commit.at), events, true);
+            self.push(id, commit.at, events, true);
         }
         !is_over
     }
@@ -110,11 +110,11 @@ impl Fork {
             has_files: self.has_files,
         });
         let at = now.max(self.state.control.at);
-        self.push((id, at), events, false);
+        self.push(id, at, events, false);
         (self.commits, self.state)
     }
 
-    fn push(&mut self, (id, at): (CommitId, Timestamp), events: Vec<Event>, is_inherited: bool) {
+    fn push(&mut self, id: CommitId, at: Timestamp, events: Vec<Event>, is_inherited: bool) {
         let control = &self.state.control;
         let commit = Commit {
             version: control.version.saturating_add(1),

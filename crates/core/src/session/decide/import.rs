@@ -37,11 +37,7 @@ pub struct Import {
 impl Import {
     /// Starts a session with this title and creation time. No commit is later than `now`.
     #[must_use]
-    pub fn new(
-        genesis: Genesis,
-        (title, at, now): (&str, Timestamp, Timestamp),
-        id: CommitId,
-    ) -> Self {
+    pub fn new(genesis: Genesis, title: &str, at: Timestamp, now: Timestamp, id: CommitId) -> Self {
         let mut import = Self {
             genesis,
             now,
@@ -64,7 +60,7 @@ impl Import {
             title: title.to_owned(),
             source: Some(TitleSource::Person),
         };
-        import.push((id, Some(at)), vec![created, titled]);
+        import.push(id, Some(at), vec![created, titled]);
         import
     }
 
@@ -84,7 +80,7 @@ impl Import {
                 vec![thinking, answered(self.next_turn(), &said.text, model)]
             }
         };
-        self.push((id, said.at), events);
+        self.push(id, said.at, events);
     }
 
     /// The whole journal and its state. An unanswered last message gets a cancelled turn.
@@ -97,7 +93,7 @@ impl Import {
                 text: None,
                 reasoning: None,
             };
-            self.push((id, None), vec![thinking, cancelled]);
+            self.push(id, None, vec![thinking, cancelled]);
         }
         (self.commits, self.state)
     }
@@ -118,7 +114,7 @@ impl Import {
     }
 
     /// Adds a commit as inherited, since its usage was not paid for here.
-    fn push(&mut self, (id, at): (CommitId, Option<Timestamp>), events: Vec<Event>) {
+    fn push(&mut self, id: CommitId, at: Option<Timestamp>, events: Vec<Event>) {
         let control = &self.state.control;
         let at = at.unwrap_or(control.at).max(control.at).min(self.now);
         let commit = Commit {

@@ -274,8 +274,15 @@ impl Draft<'_> {
             return (String::new(), ApprovalRequirement::default());
         };
         let rules = self.inputs.rules;
-        let session = (&*self.control.rules, self.control.usage.totals.cost);
-        let ruling = rules.rule_on(session, (id, args), (facts, self.inputs.now));
+
+        let ruling = rules.rule_on(
+            &self.control.rules,
+            self.control.usage.totals.cost,
+            id,
+            args,
+            facts,
+            self.inputs.now,
+        );
         let expires_after_ms = rules.approval_expiry_ms;
         let wants = ruling.wants().expiring(self.inputs.now, expires_after_ms);
         if self.control.unknown_equals.contains(&facts.equal) {

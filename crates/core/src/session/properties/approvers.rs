@@ -124,7 +124,7 @@ fn wanted(world: &World, name: &str, args: &serde_json::Value) -> Vec<Approver> 
     asking.map(|rule| rule.approvers.who.clone()).collect()
 }
 
-fn a_decision(world: &World, call: &CallId, (a, b): (u8, u8)) -> Command {
+fn a_decision(world: &World, call: &CallId, a: u8, b: u8) -> Command {
     let (by, role) = person(a / 2);
     let turn = world.state.control.turn.as_ref();
     let shown = turn.and_then(|turn| turn.call(call)?.digest().cloned());
@@ -193,7 +193,7 @@ fn step(world: &mut World, (what, a, b): Step) -> Option<Command> {
             outcome: outcome(2),
             duration_ms: 1,
         },
-        _ => a_decision(world, &call, (a, b)),
+        _ => a_decision(world, &call, a, b),
     })
 }
 

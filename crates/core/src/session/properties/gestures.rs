@@ -13,7 +13,7 @@ use crate::session::Event;
 type Step = (u8, u8, u8);
 
 /// Wraps the decision with a gesture for this call, for another call or for other arguments, or with none.
-fn gestured(world: &World, call: &CallId, (decision, how): (Command, u8)) -> Command {
+fn gestured(world: &World, call: &CallId, decision: Command, how: u8) -> Command {
     let turn = world.state.control.turn.as_ref();
     let digest = turn
         .and_then(|turn| turn.call(call))
@@ -89,7 +89,7 @@ fn command(world: &World, (what, pick, how): Step) -> Command {
             role: None,
         },
     };
-    gestured(world, &call, (decision, how))
+    gestured(world, &call, decision, how)
 }
 
 proptest! {

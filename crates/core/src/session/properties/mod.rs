@@ -204,7 +204,7 @@ fn command(world: &World, (what, a, b): Step) -> Command {
             thought_so_far: Reasoning::of("hm".into(), None),
             spent: some_spent(a),
         },
-        16 => rare_command(world, call, (a, b)),
+        16 => rare_command(world, call, a, b),
         17 if a % 2 == 0 => Command::Overflowed {
             request,
             cut: world.cut(match b % 3 {
@@ -229,7 +229,7 @@ fn away(request: ModelRequestId, b: u8) -> Command {
     Command::ModelFailed { request, failure }
 }
 
-fn rare_command(world: &World, call: CallId, (a, b): (u8, u8)) -> Command {
+fn rare_command(world: &World, call: CallId, a: u8, b: u8) -> Command {
     let turn = world.state.control.turn.as_ref();
     match a % 22 {
         15..=18 => views::asks(b),

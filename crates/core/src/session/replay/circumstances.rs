@@ -170,7 +170,7 @@ impl Circumstances {
     }
 
     fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {
-        let ruling = Ruling::recorded(effect, (rule, &call.why), &call.wants);
+        let ruling = Ruling::recorded(effect, rule, &call.why, &call.wants);
         self.rulings.insert(call.id.clone(), ruling);
     }
 

@@ -20,8 +20,14 @@ fn imported(all: &[SaidElsewhere]) -> (Vec<Commit>, SessionState) {
         ids.set(ids.get() + 1);
         CommitId::from_bits(ids.get())
     };
-    let head = ("Elsewhere", Timestamp(1_000), Timestamp(5_000));
-    let mut import = Import::new(World::new().genesis, head, id());
+
+    let mut import = Import::new(
+        World::new().genesis,
+        "Elsewhere",
+        Timestamp(1_000),
+        Timestamp(5_000),
+        id(),
+    );
     for said in all {
         import.take(said, id());
     }

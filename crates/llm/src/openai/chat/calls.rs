@@ -81,7 +81,7 @@ impl Calls {
         // Two calls with one id could not be told apart later.
         let is_taken = self.0.iter().take(at).any(|call| call.id == delta.id.0);
         if let Some(call) = self.0.get_mut(at) {
-            call.take(delta, (at, is_taken), names, out);
+            call.take(delta, at, is_taken, names, out);
         }
         Ok(())
     }
@@ -164,7 +164,8 @@ impl Call {
     fn take(
         &mut self,
         delta: &CallDelta<'_>,
-        (at, is_taken): (usize, bool),
+        at: usize,
+        is_taken: bool,
         names: &Names,
         out: &mut VecDeque<ModelEvent>,
     ) {

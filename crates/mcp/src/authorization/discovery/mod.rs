@@ -123,7 +123,7 @@ pub async fn discover(
     let named = resource.authorization_servers.iter().take(MAX_SERVERS);
     let mut last = None;
     for issuer in named {
-        match server_metadata(client, url, (issuer, origins)).await {
+        match server_metadata(client, url, issuer, origins).await {
             Ok(Some(server)) => {
                 return Ok(Discovered {
                     resource: resource.resource,
@@ -204,7 +204,8 @@ fn check_resource(url: &Url, resource: &str) -> Result<(), AuthorizationError> {
 async fn server_metadata(
     client: &Client,
     resource: &Url,
-    (issuer, origins): (&str, &[String]),
+    issuer: &str,
+    origins: &[String],
 ) -> Result<Option<ServerMetadata>, AuthorizationError> {
     let wrong = || metadata(&format!("`{issuer}` is no issuer"));
     let address = Url::parse(issuer).map_err(|_| wrong())?;
@@ -236,7 +237,7 @@ async fn legacy(
 ) -> Result<Discovered, AuthorizationError> {
     let resource = canonical(url);
     let issuer = url.origin().ascii_serialization();
-    let server = match server_metadata(client, url, (&issuer, origins)).await? {
+    let server = match server_metadata(client, url, &issuer, origins).await? {
         Some(server) => server,
         None => ServerMetadata {
             authorization_endpoint: at(url, "/authorize").into(),

@@ -12,28 +12,29 @@ type Entry = Result<(Map<String, Value>, Option<String>), String>;
 const MAX_REMARKS: usize = 50;
 
 pub(super) fn tools(result: Value) -> Value {
-    list(result, ("tools", "tool"), tool)
+    list(result, "tools", "tool", tool)
 }
 
 pub(super) fn resources(result: Value) -> Value {
-    list(result, ("resources", "resource"), |said| {
+    list(result, "resources", "resource", |said| {
         let read = results::described(said)?;
         Ok((read, None))
     })
 }
 
 pub(super) fn templates(result: Value) -> Value {
-    list(result, ("resourceTemplates", "template"), template)
+    list(result, "resourceTemplates", "template", template)
 }
 
 pub(super) fn prompts(result: Value) -> Value {
-    list(result, ("prompts", "prompt"), prompt)
+    list(result, "prompts", "prompt", prompt)
 }
 
 /// Rewrites a list. `what` is its member, and one entry of it in words.
 fn list(
     result: Value,
-    (member, what): (&str, &str),
+    member: &str,
+    what: &str,
     read: impl Fn(&Map<String, Value>) -> Entry,
 ) -> Value {
     let mut members = match result {

@@ -70,11 +70,11 @@ impl Journal {
             DialRefusal::Unknown(_) | DialRefusal::Unreachable(_) | DialRefusal::TooSlow => false,
         };
         let outcome = if is_rule { "refused" } else { "failed" };
-        instruments().egress_ended(outcome, (0, 0));
+        instruments().egress_ended(outcome, 0, 0);
         // A name with a secret in it must not be allowed, and a host that was allowed meanwhile is no news.
         let entry = why.entry(&target).filter(|_| !is_masked);
         let is_news = is_rule && !matches!(why, DialRefusal::Unshown);
-        let is_first = is_news && refusals.note((&target, entry), why, now());
+        let is_first = is_news && refusals.note(&target, entry, why, now());
         if is_first {
             tracing::info!(
                 mcp.server = %self.server, egress.host = %host, egress.port = port,
@@ -91,7 +91,7 @@ impl Journal {
 
     /// Reports that the program has too many connections.
     pub(super) fn crowded(&self) {
-        instruments().egress_ended("refused", (0, 0));
+        instruments().egress_ended("refused", 0, 0);
         self.say("sepal: refused a connection: there are too many at once".to_owned());
     }
 
@@ -107,7 +107,7 @@ impl Drop for Record {
         let Target { host, port } = &target;
         let (sent, received) = self.traffic.bytes();
         let duration = self.since.elapsed().as_millis();
-        instruments().egress_ended("reached", (sent, received));
+        instruments().egress_ended("reached", sent, received);
         tracing::info!(
             mcp.server = %self.journal.server, egress.host = %host, egress.port = port,
             egress.address = %self.address.ip(), bytes.sent = sent, bytes.received = received,

@@ -61,16 +61,16 @@ fn program(arch: TargetArch) -> Result<BpfProgram, String> {
     // architecture pass these instructions too, and the compiled filter kills them: their numbers differ.
     let unknown = RETURN_ERROR | UNKNOWN;
     let mut program = vec![
-        instruction(LOAD, (0, 0), 0),
-        instruction(JUMP_IF_ABOVE, (1, 0), NEWEST),
-        instruction(JUMP_IF_EQUAL, (0, 1), CLONE3),
-        instruction(RETURN, (0, 0), unknown),
+        instruction(LOAD, 0, 0, 0),
+        instruction(JUMP_IF_ABOVE, 1, 0, NEWEST),
+        instruction(JUMP_IF_EQUAL, 0, 1, CLONE3),
+        instruction(RETURN, 0, 0, unknown),
     ];
     program.extend(filter);
     Ok(program)
 }
 
-fn instruction(code: u16, (jt, jf): (u8, u8), k: u32) -> sock_filter {
+fn instruction(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code, jt, jf, k }
 }
 

@@ -291,14 +291,14 @@ impl Plan<'_> {
         let bounds = [limit, trim::ceiling(limit)].map(|bytes| bytes.to_string());
         let command = [words.as_slice(), bounds.as_slice()].concat();
         let (sandbox, access) = (&self.launch.sandbox, Access::ReadWrite);
-        self.with(&self.own_run((sandbox, TRIMMER), command, access))
+        self.with(&self.own_run(sandbox, TRIMMER, command, access))
     }
 
     /// Returns a container that is never started: when it is created, an empty volume is filled with the
     /// files that our image has at its mount point.
     pub(super) fn filling(&self, programs: &SandboxId) -> ContainerCreateBody {
         let nothing = vec![NOTHING.to_owned()];
-        let mut body = self.with(&self.own_run((programs, FILLER), nothing, Access::None));
+        let mut body = self.with(&self.own_run(programs, FILLER, nothing, Access::None));
         if let Some(walls) = &mut body.host_config {
             walls.mounts = Some(vec![mounts::programs(programs, false)]);
         }
@@ -308,7 +308,8 @@ impl Plan<'_> {
     /// Returns a launch of our own image beside the one that the plan is for.
     fn own_run(
         &self,
-        (sandbox, server): (&SandboxId, &str),
+        sandbox: &SandboxId,
+        server: &str,
         command: Vec<String>,
         workspace: Access,
     ) -> Launch {

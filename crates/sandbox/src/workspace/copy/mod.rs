@@ -55,19 +55,16 @@ const WRITE: OFlags = OFlags::WRONLY
 /// Copies the content of one folder of this machine into another, which exists and is empty. The caller has
 /// to remove the target unless the result is [`CopyResult::Whole`].
 pub(crate) async fn copy(
-    (from, to): (std::path::PathBuf, std::path::PathBuf),
+    from: std::path::PathBuf,
+    to: std::path::PathBuf,
     limit: u64,
     watch: CopyWatch,
 ) -> io::Result<CopyResult> {
-    let copying = COPIES.run(move || copy_tree((&from, &to), limit, &watch));
+    let copying = COPIES.run(move || copy_tree(&from, &to, limit, &watch));
     Ok(copying.await.map_err(io::Error::other)??)
 }
 
-fn copy_tree(
-    (from, to): (&Path, &Path),
-    limit: u64,
-    watch: &CopyWatch,
-) -> Result<CopyResult, Errno> {
+fn copy_tree(from: &Path, to: &Path, limit: u64, watch: &CopyWatch) -> Result<CopyResult, Errno> {
     let root = match open(from, FOLDER, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(CopyResult::Missing),
         opened => opened?,
@@ -177,7 +174,7 @@ impl Copying<'_> {
                     found,
                 }));
             }
-            FileType::RegularFile => self.copy_file((folder, to), name)?,
+            FileType::RegularFile => self.copy_file(folder, to, name)?,
             FileType::Symlink => {
                 let target = readlinkat(folder, name, Vec::new())?;
                 symlinkat(&target, to, name)?;
@@ -199,7 +196,8 @@ impl Copying<'_> {
 
     fn copy_file(
         &self,
-        (folder, to): (BorrowedFd<'_>, BorrowedFd<'_>),
+        folder: BorrowedFd<'_>,
+        to: BorrowedFd<'_>,
         name: &CStr,
     ) -> Result<(), Errno> {
         let from = open_file(folder, name)?;
@@ -241,7 +239,7 @@ impl Copying<'_> {
         let mut at = 0;
         while at < size {
             if !has_holes {
-                at = self.copy_part((from, made), &mut buffer, (at, size))?;
+                at = self.copy_part(from, made, &mut buffer, at, size)?;
                 continue;
             }
             let data = match seek(from, SeekFrom::Data(at)) {
@@ -254,7 +252,7 @@ impl Copying<'_> {
             let end = seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
             at = data;
             while at < end {
-                at = self.copy_part((from, made), &mut buffer, (at, end))?;
+                at = self.copy_part(from, made, &mut buffer, at, end)?;
             }
         }
         ftruncate(made, size)
@@ -264,9 +262,11 @@ impl Copying<'_> {
     /// end for a file that was truncated.
     fn copy_part(
         &self,
-        (from, made): (&File, &File),
+        from: &File,
+        made: &File,
         buffer: &mut [u8],
-        (at, end): (u64, u64),
+        at: u64,
+        end: u64,
     ) -> Result<u64, Errno> {
         if self.watch.is_stopped() {
             return Err(Errno::CANCELED);

@@ -28,7 +28,7 @@ fn pair() -> Pair {
 }
 
 fn copied(pair: &Pair, limit: u64) -> Result<CopyResult, Errno> {
-    copy_tree((&pair.from, &pair.to), limit, &CopyWatch::default())
+    copy_tree(&pair.from, &pair.to, limit, &CopyWatch::default())
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn what_is_too_large_too_deep_or_not_there_is_told() {
     assert_eq!(copied(&pair, u64::MAX), Ok(CopyResult::TooLarge));
     let nothing = pair.from.with_file_name("nothing");
     let watch = CopyWatch::default();
-    let missing = copy_tree((&nothing, &pair.to), 1, &watch);
+    let missing = copy_tree(&nothing, &pair.to, 1, &watch);
     assert_eq!(missing, Ok(CopyResult::Missing));
 }
 
@@ -121,7 +121,7 @@ fn a_copy_that_nobody_waits_for_ends() {
     fs::write(pair.from.join("file"), "x").unwrap();
     let watch = CopyWatch::default();
     drop(watch.stop_on_drop());
-    let stopped = copy_tree((&pair.from, &pair.to), 1 << 20, &watch);
+    let stopped = copy_tree(&pair.from, &pair.to, 1 << 20, &watch);
     assert_eq!(stopped, Err(Errno::CANCELED));
 }
 

@@ -46,7 +46,7 @@ fn values_come_into_words_and_variables_and_secrets_stay_apart() {
         ("api_key", "sesame"),
         ("limit", "7"),
     ]);
-    let filled = filling::fill((&facts, "ab"), &given, Some(&["api.test".to_owned()])).unwrap();
+    let filled = filling::fill(&facts, "ab", &given, Some(&["api.test".to_owned()])).unwrap();
     assert_eq!(filled.name, "notes");
     assert_eq!(filled.secrets["API_KEY"], "sesame");
     assert_eq!(
@@ -66,11 +66,11 @@ fn values_come_into_words_and_variables_and_secrets_stay_apart() {
     );
     assert!(!filled.config.to_string().contains("sesame"));
     let key = answers(&[("api_key", "k")]);
-    let least = filling::fill((&facts, "ab"), &key, None).unwrap();
+    let least = filling::fill(&facts, "ab", &key, None).unwrap();
     assert_eq!(least.config["args"][1], "/workspace");
     assert_eq!(least.config["args"][2], "--limit=5");
     assert_eq!(least.config.get("network"), None);
-    let closed = filling::fill((&facts, "ab"), &key, Some(&[])).unwrap();
+    let closed = filling::fill(&facts, "ab", &key, Some(&[])).unwrap();
     assert_eq!(closed.config["network"], json!([]));
 }
 
@@ -93,7 +93,7 @@ fn values_are_asked_for_in_the_order_of_their_author() {
 fn answers_that_do_not_fit_are_all_named() {
     let facts = wanting();
     let check = |given: &[(&str, &str)], expected: &[(&str, &str)]| {
-        let found = filling::fill((&facts, "ab"), &answers(given), None).unwrap_err();
+        let found = filling::fill(&facts, "ab", &answers(given), None).unwrap_err();
         for (field, words) in expected {
             let said = found
                 .iter()
@@ -145,7 +145,7 @@ fn a_secret_on_the_command_line_comes_by_a_variable() {
         json!({"token": {"type": "string", "title": "Token", "sensitive": true}});
     let facts = facts(&manifest);
     let given = answers(&[("token", "sesame")]);
-    let filled = filling::fill((&facts, "ab"), &given, None).unwrap();
+    let filled = filling::fill(&facts, "ab", &given, None).unwrap();
     assert_eq!(filled.config["command"], "/bin/sh");
     let script = r#"exec 'node' '/packages/bundle/server/index.js' 'it'\''s' '--token='"${BUNDLE_TOKEN}"'!'"#;
     assert_eq!(filled.config["args"], json!(["-c", script]));
@@ -153,6 +153,6 @@ fn a_secret_on_the_command_line_comes_by_a_variable() {
         filled.config["env"],
         json!({"BUNDLE_TOKEN": "${secret:TOKEN}"})
     );
-    let without = filling::fill((&facts, "ab"), &BTreeMap::new(), None).unwrap();
+    let without = filling::fill(&facts, "ab", &BTreeMap::new(), None).unwrap();
     assert_eq!(without.config["args"][2], "--token=!");
 }

@@ -85,43 +85,40 @@ fn what_is_no_bundle_says_how_one_is_made() {
 
 /// Asserts that the manifest with one changed member is refused at that field, in those words.
 #[track_caller]
-fn misfit(pointer: &str, value: Value, (field, words): (&str, &str)) {
+fn misfit(pointer: &str, value: Value, field: &str, words: &str) {
     refused(&bundle(&with(pointer, value), &[]), field, words);
 }
 
 #[test]
 fn each_part_of_a_manifest_that_does_not_fit_is_named() {
-    misfit("/name", Value::Null, ("manifest", "missing field `name`"));
+    misfit("/name", Value::Null, "manifest", "missing field `name`");
     let kind = "manifest.server.type";
-    misfit("/server/type", json!("ruby"), (kind, "unknown variant"));
+    misfit("/server/type", json!("ruby"), kind, "unknown variant");
     let version = "manifest.manifest_version";
-    misfit("/manifest_version", json!("9.0"), (version, "`9.0`"));
-    misfit("/manifest_version", Value::Null, (version, "missing"));
+    misfit("/manifest_version", json!("9.0"), version, "`9.0`");
+    misfit("/manifest_version", Value::Null, version, "missing");
     let platforms = json!({"platforms": ["darwin", "win32"]});
     let field = "manifest.compatibility.platforms";
-    misfit("/compatibility", platforms, (field, "darwin, win32"));
+    misfit("/compatibility", platforms, field, "darwin, win32");
     let twins = json!({
         "a-b": {"type": "string", "sensitive": true}, "a_b": {"type": "string", "sensitive": true},
     });
     let field = "manifest.user_config.a_b";
-    misfit("/user_config", twins, (field, "same name"));
+    misfit("/user_config", twins, field, "same name");
 }
 
 #[test]
 fn each_word_of_a_command_that_leads_nowhere_is_named() {
     let config = "/server/mcp_config";
-    misfit(
-        config,
-        Value::Null,
-        ("manifest.server.mcp_config", "missing"),
-    );
+    misfit(config, Value::Null, "manifest.server.mcp_config", "missing");
     let field = "manifest.server.entry_point";
     let path = "/server/entry_point";
-    misfit(path, json!("server/main.js"), (field, "no file"));
+    misfit(path, json!("server/main.js"), field, "no file");
     misfit(
         "/server/type",
         json!("binary"),
-        (field, "no program for Linux"),
+        field,
+        "no program for Linux",
     );
     let field = "manifest.server.mcp_config.command";
     for (command, words) in [
@@ -130,13 +127,13 @@ fn each_word_of_a_command_that_leads_nowhere_is_named() {
         ("${__dirname}/no", "no file `no`"),
     ] {
         let path = format!("{config}/command");
-        misfit(&path, json!(command), (field, words));
+        misfit(&path, json!(command), field, words);
     }
     let (path, env) = (format!("{config}/env"), json!({"A": "${PATH}"}));
     let field = "manifest.server.mcp_config.env.A";
-    misfit(&path, env, (field, "`${PATH}`"));
+    misfit(&path, env, field, "`${PATH}`");
     let (path, args) = (format!("{config}/args"), json!(["${user_config.key}"]));
-    misfit(&path, args, ("manifest.user_config", "not declared"));
+    misfit(&path, args, "manifest.user_config", "not declared");
 }
 
 #[test]

@@ -20,10 +20,11 @@ impl Opener {
     pub(super) fn authorizer(
         &self,
         entry: &ServerEntry,
-        (url, client_secret): (&str, Option<String>),
+        url: &str,
+        client_secret: Option<String>,
         person: Option<&Holder>,
     ) -> Option<Arc<dyn Authorizer>> {
-        let target = Target::new(entry, url, (client_secret, self.client(entry)))?;
+        let target = Target::new(entry, url, client_secret, self.client(entry))?;
         if target.is_of_client() {
             return Some(Arc::new(
                 self.client_grants.authorizer(target, self.grants.clone()),
@@ -45,8 +46,13 @@ impl Opener {
         let expanded = expanded
             .map_err(|cause| failure(&cause, &Cleaner::default(), &Said::default(), entry))?;
         let url = expanded.url.unwrap_or_default();
-        let with = (expanded.client_secret, self.client(entry));
-        Ok(Target::new(entry, &url, with))
+
+        Ok(Target::new(
+            entry,
+            &url,
+            expanded.client_secret,
+            self.client(entry),
+        ))
     }
 
     /// Returns the HTTP client for a server. Only entries of operators may reach private addresses.
@@ -65,8 +71,13 @@ impl Opener {
         &self,
         entry: &ServerEntry,
     ) -> Result<References<'_>, store::Error> {
-        let whose = (&entry.scope, entry.name.as_str());
-        let secrets = secret::read_all(&self.records.secrets(), &self.sealer, whose).await?;
+        let secrets = secret::read_all(
+            &self.records.secrets(),
+            &self.sealer,
+            &entry.scope,
+            entry.name.as_str(),
+        )
+        .await?;
         let reads_environment = entry.source == Source::Installation;
         Ok(References {
             environment: reads_environment.then_some(&*self.environment),

@@ -74,7 +74,8 @@ impl Outside {
     /// session is allowed at the moment of each connection.
     pub(super) fn session_egress(
         &self,
-        (entry, tenant): (&ServerEntry, Option<&TenantId>),
+        entry: &ServerEntry,
+        tenant: Option<&TenantId>,
         reach: &Arc<SessionReach>,
     ) -> Option<Egress> {
         let grants = reach.begin()?;
@@ -105,7 +106,8 @@ impl Outside {
 
 /// The launch of a server in a sandbox of its own.
 pub(crate) fn own(
-    (entry, config): (&ServerEntry, &McpServerConfig),
+    entry: &ServerEntry,
+    config: &McpServerConfig,
     environment: BTreeMap<String, String>,
     most: &Bounds,
     sandbox: &SandboxId,
@@ -131,7 +133,8 @@ pub(crate) fn own(
 pub(crate) fn start_package(
     launch: &mut Launch,
     Available { package, sandbox }: Available,
-    (config, arguments): (&McpServerConfig, Vec<String>),
+    config: &McpServerConfig,
+    arguments: Vec<String>,
 ) {
     let words = package.program.into_iter().chain(arguments).collect();
     launch.program = Program::Command(in_folder(config, words));

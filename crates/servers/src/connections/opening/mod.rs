@@ -109,7 +109,7 @@ impl Opener {
         let mut cleaner = Cleaner::default();
         let said = Said::default();
         let begun = Instant::now();
-        let started = self.start(entry, place, (&mut cleaner, &said)).await;
+        let started = self.start(entry, place, &mut cleaner, &said).await;
         let started = noted(phases, "start", begun, &cleaner, started);
         let started = match started {
             Ok(started) => started,
@@ -117,8 +117,8 @@ impl Opener {
         };
         let image = started.image();
         let begun = Instant::now();
-        let hears = (&mut cleaner, &said);
-        let (life, shaken) = self.begin((entry, place), started, hears).await;
+        let beginning = self.begin(entry, place, started, &mut cleaner, &said);
+        let (life, shaken) = beginning.await;
         let mut shaken = noted(phases, "handshake", begun, &cleaner, shaken);
         if shaken.is_err()
             && let Some(life) = &life
@@ -186,7 +186,8 @@ impl Opener {
         &self,
         entry: &ServerEntry,
         place: ServerLocation<'_>,
-        (cleaner, said): (&mut Cleaner, &Said),
+        cleaner: &mut Cleaner,
+        said: &Said,
     ) -> Result<Started, Cause> {
         if entry.source == Source::Bundled {
             return self.start_bundled(entry, place, said).await;
@@ -204,7 +205,7 @@ impl Opener {
         match config.transport() {
             McpTransport::Http | McpTransport::Sse => {
                 let url = url.unwrap_or_default();
-                let authorizer = self.authorizer(entry, (&url, client_secret), place.person);
+                let authorizer = self.authorizer(entry, &url, client_secret, place.person);
                 let remote = Remote {
                     url,
                     headers,
@@ -230,7 +231,7 @@ impl Opener {
                 let mut launch = Launch {
                     holder: place.holder.cloned(),
                     egress: self.outside.egress(entry, place.tenant),
-                    ..launch::own((entry, &config), environment, most, place.sandbox)
+                    ..launch::own(entry, &config, environment, most, place.sandbox)
                 };
                 if let Some(egress) = &mut launch.egress {
                     egress.mask = HostMask::new(&secrets);
@@ -239,11 +240,17 @@ impl Opener {
                 if let Some(command) = package_of(&config).map_err(Cause::Entry)? {
                     let spec = &command.spec;
                     let available = self.installations.available(entry, spec).await?;
-                    launch::start_package(&mut launch, available, (&config, command.arguments));
+                    launch::start_package(&mut launch, available, &config, command.arguments);
                 }
                 let running = self.run(launch).await?;
-                let hears = (cleaner.clone(), said);
-                Ok(Started::Running(self.listen(entry, place, running, hears)))
+
+                Ok(Started::Running(self.listen(
+                    entry,
+                    place,
+                    running,
+                    cleaner.clone(),
+                    said,
+                )))
             }
         }
     }
@@ -257,17 +264,20 @@ impl Opener {
         let launch = Launch {
             holder: place.holder.cloned(),
             egress: match place.reach {
-                Some(reach) => {
-                    let whose = (entry, place.tenant);
-                    self.outside.session_egress(whose, reach)
-                }
+                Some(reach) => self.outside.session_egress(entry, place.tenant, reach),
                 None => self.outside.egress(entry, place.tenant),
             },
             ..launch::bundled(&self.place, place.sandbox)
         };
         let running = self.place.runtime.start(launch).await?;
-        let hears = (Cleaner::default(), said);
-        Ok(Started::Running(self.listen(entry, place, running, hears)))
+
+        Ok(Started::Running(self.listen(
+            entry,
+            place,
+            running,
+            Cleaner::default(),
+            said,
+        )))
     }
 
     async fn run(&self, launch: Launch) -> Result<Running, Cause> {
@@ -287,7 +297,8 @@ impl Opener {
         entry: &ServerEntry,
         place: ServerLocation<'_>,
         running: Running,
-        (cleaner, said): (Cleaner, &Said),
+        cleaner: Cleaner,
+        said: &Said,
     ) -> Streams {
         let Running {
             stdin,
@@ -319,15 +330,17 @@ impl Opener {
     /// and opened by discovery.
     async fn begin(
         &self,
-        (entry, place): (&ServerEntry, ServerLocation<'_>),
+        entry: &ServerEntry,
+        place: ServerLocation<'_>,
         started: Started,
-        (cleaner, said): (&mut Cleaner, &Said),
+        cleaner: &mut Cleaner,
+        said: &Said,
     ) -> (Option<Life>, Result<Connection, Cause>) {
-        match self.shake_hands(entry, started, (cleaner, true)).await {
+        match self.shake_hands(entry, started, cleaner, true).await {
             (Some(life), Err(Cause::Server(mcp::Error::NoHandshake { .. }))) => {
                 life.kill().await;
-                match self.start(entry, place, (cleaner, said)).await {
-                    Ok(again) => self.shake_hands(entry, again, (cleaner, false)).await,
+                match self.start(entry, place, cleaner, said).await {
+                    Ok(again) => self.shake_hands(entry, again, cleaner, false).await,
                     Err(cause) => (None, Err(cause)),
                 }
             }
@@ -339,7 +352,8 @@ impl Opener {
         &self,
         entry: &ServerEntry,
         started: Started,
-        (cleaner, has_handshake): (&Cleaner, bool),
+        cleaner: &Cleaner,
+        has_handshake: bool,
     ) -> (Option<Life>, Result<Connection, Cause>) {
         let offer = launch::offer(entry);
         let (life, opened) = match started {

@@ -20,7 +20,8 @@ pub(crate) fn secret_context(scope: &Scope, name: &str) -> String {
 pub(crate) async fn read_all(
     records: &Secrets<'_>,
     sealer: &Sealer,
-    (scope, server): (&Scope, &str),
+    scope: &Scope,
+    server: &str,
 ) -> Result<BTreeMap<String, String>, store::Error> {
     let prefix = secret_name(server, "");
     let mut secrets = BTreeMap::new();

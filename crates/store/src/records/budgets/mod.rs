@@ -104,7 +104,8 @@ impl<'s> Budgets<'s> {
         &self,
         tenant: &TenantId,
         budget: &Budget,
-        (by, at): (&UserId, Timestamp),
+        by: &UserId,
+        at: Timestamp,
     ) -> Result<(), Error> {
         let put = Statement::new(
             "INSERT INTO budgets (tenant, level, subject, period, amount, warn_percent, is_hard, \

@@ -28,8 +28,10 @@ impl Budgets<'_> {
     pub async fn reserve(
         &self,
         payer: &Payer,
-        (settings, need): (&[Budget], Need),
-        (now, lease): (Timestamp, Duration),
+        settings: &[Budget],
+        need: Need,
+        now: Timestamp,
+        lease: Duration,
     ) -> Result<ReservationOutcome, Error> {
         let until = Timestamp(now.0.saturating_add(row::int(ms(lease))));
         let values = row::args_of_standings(payer, settings, now);
@@ -37,13 +39,13 @@ impl Budgets<'_> {
         let follow = move |rows: Vec<StandingRow>| {
             let standings = rows.into_iter().map(StandingRow::into_standing);
             match standings.collect::<Result<Vec<_>, _>>() {
-                Ok(standings) => step(&of, in_force(standings), need, (now, until)),
+                Ok(standings) => step(&of, in_force(standings), need, now, until),
                 Err(error) => (Vec::new(), Err(error)),
             }
         };
         let tenant = payer.key.tenant.as_str();
         self.db
-            .change_as_read(tenant, (row::STANDINGS, values), follow)
+            .change_as_read(tenant, row::STANDINGS, values, follow)
             .await?
     }
 
@@ -79,7 +81,8 @@ fn step(
     payer: &Payer,
     standings: Vec<BudgetStanding>,
     need: Need,
-    (now, until): (Timestamp, Timestamp),
+    now: Timestamp,
+    until: Timestamp,
 ) -> (Vec<Statement>, Result<ReservationOutcome, Error>) {
     let grant = grant(&standings, need);
     let tightest = tightest(&standings).cloned();

@@ -208,7 +208,8 @@ impl<'s> Sessions<'s> {
     /// The sessions of a person: pinned ones first, then by last change, newest first.
     pub async fn list(
         &self,
-        (tenant, owner): (&TenantId, &UserId),
+        tenant: &TenantId,
+        owner: &UserId,
         filter: &ListFilter,
         after: Option<&Cursor>,
         limit: usize,
@@ -253,7 +254,8 @@ impl<'s> Sessions<'s> {
     /// direct and indirect forks of it. Only the newest 200 are returned.
     pub async fn family(
         &self,
-        (tenant, owner): (&TenantId, &UserId),
+        tenant: &TenantId,
+        owner: &UserId,
         root: &SessionId,
     ) -> Result<Vec<SessionRow>, Error> {
         let rows: Vec<Row> = self

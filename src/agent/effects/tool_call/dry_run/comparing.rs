@@ -240,7 +240,7 @@ fn files(changes: Vec<Change>, before: &Contents, after: &Contents) -> Vec<DryRu
     let mut room = MAX_DIFFS_BYTES;
     let told = changes.into_iter().map(|change| {
         let (was, is) = (before.get(&change.path), after.get(&change.path));
-        let compared = compared(&change, (was, is)).and_then(|diff| {
+        let compared = compared(&change, was, is).and_then(|diff| {
             let fits = diff.len() <= MAX_DIFF_BYTES.min(room);
             fits.then_some(diff).ok_or(NoDiff::TooLarge)
         });
@@ -260,7 +260,8 @@ fn files(changes: Vec<Change>, before: &Contents, after: &Contents) -> Vec<DryRu
 /// Returns the unified diff of a path.
 fn compared(
     change: &Change,
-    (was, is): (Option<&Vec<u8>>, Option<&Vec<u8>>),
+    was: Option<&Vec<u8>>,
+    is: Option<&Vec<u8>>,
 ) -> Result<String, NoDiff> {
     let sides = [&change.before, &change.after];
     let is_file = |found: &Found| found.kind == FileKind::File;

@@ -58,10 +58,7 @@ pub(in crate::agent::effects) async fn run(
         Err(reason) => return Some(not_run(no_copy(reason))),
     };
     let apart = Apart::default();
-    let trying = tokio::time::timeout(
-        LIMIT,
-        try_out(tools, call, ((&clone, &apart), begun), before),
-    );
+    let trying = tokio::time::timeout(LIMIT, try_out(tools, call, &clone, &apart, begun, before));
     let tried = tokio::select! {
         tried = trying => Some(tried.unwrap_or_else(|_| {
             let minutes = LIMIT.as_secs() / 60;
@@ -105,7 +102,9 @@ type DryRunTrial = (DryRunReport, Option<Result<DryRunResult, NoResult>>);
 async fn try_out(
     tools: &SessionTools,
     call: &Call,
-    ((clone, apart), begun): ((&WorkspaceClone, &Apart), Instant),
+    clone: &WorkspaceClone,
+    apart: &Apart,
+    begun: Instant,
     live: Option<WorkspaceScan>,
 ) -> DryRunTrial {
     let ready = open(tools, call, clone, apart).await;
@@ -155,13 +154,21 @@ async fn try_out(
         open_reader(tools, clone, apart).await;
     }
     let reader = apart.own.get().map(|own| &own.connection);
-    let with = (reader, clone.is_on_write());
-    let seen = compare(tools, &mut report, with, (live.as_ref(), before)).await;
+
+    let seen = compare(
+        tools,
+        &mut report,
+        reader,
+        clone.is_on_write(),
+        live.as_ref(),
+        before,
+    )
+    .await;
     let seen = seen.inspect_err(|_| unseen.push(Unseen::Files));
     if report.counts.total() > report.files.len() as u64 {
         unseen.push(Unseen::MoreFiles);
     }
-    let whole = DryRunResult::of((answer, server.name.clone()), seen, live.as_ref(), &unseen);
+    let whole = DryRunResult::of(answer, server.name.clone(), seen, live.as_ref(), &unseen);
     report.unseen = unseen;
     (report, Some(whole))
 }
@@ -177,8 +184,10 @@ fn knows_apart(tools: &SessionTools, server: &ServerEntry) -> bool {
 async fn compare(
     tools: &SessionTools,
     report: &mut DryRunReport,
-    (reader, is_on_write): (Option<&Connection>, bool),
-    (live, before): (Option<&WorkspaceScan>, Option<WorkspaceScan>),
+    reader: Option<&Connection>,
+    is_on_write: bool,
+    live: Option<&WorkspaceScan>,
+    before: Option<WorkspaceScan>,
 ) -> Result<(Vec<Change>, Arc<Contents>), NoResult> {
     let scanned = async {
         let connection = reader?;
@@ -272,7 +281,7 @@ async fn open<'a>(
 pub(in crate::agent::effects) async fn forget(tools: &SessionTools, results: &[(CallId, Digest)]) {
     let rows = tools.place.records.dry_run_results();
     for (call, digest) in results {
-        if let Err(error) = rows.forget(tools.assignment.key(), (call, digest)).await {
+        if let Err(error) = rows.forget(tools.assignment.key(), call, digest).await {
             tracing::warn!(call.id = %call, ?error, "The result of a dry run is not forgotten");
         }
     }

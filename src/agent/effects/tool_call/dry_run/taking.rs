@@ -43,7 +43,8 @@ pub(super) struct KeptResult {
 impl DryRunResult {
     /// Makes the result, or returns the reason a call cannot take it.
     pub(super) fn of(
-        (answer, server): (Option<ToolAnswer>, String),
+        answer: Option<ToolAnswer>,
+        server: String,
         seen: Result<(Vec<Change>, Arc<Contents>), NoResult>,
         live: Option<&WorkspaceScan>,
         unseen: &[Unseen],
@@ -90,8 +91,8 @@ pub(super) async fn keep(
 ) -> Result<Digest, NoResult> {
     let key = tools.assignment.key();
     let steps = steps_of(&whole.changes, &whole.after);
-    let by = (key, whole.server.as_str());
-    let outcome = outcome::kept(whole.answer, by, &tools.attachments).await;
+
+    let outcome = outcome::kept(whole.answer, key, whole.server.as_str(), &tools.attachments).await;
     let kept = KeptResult {
         base: whole.base,
         steps,
@@ -104,7 +105,7 @@ pub(super) async fn keep(
     let content = serde_json::to_vec(&kept).map_err(|error| not_kept(&error))?;
     let digest = Digest::of_bytes(&content);
     let rows = tools.place.records.dry_run_results();
-    let put = rows.put(key, (&call.id, &digest), content, now()).await;
+    let put = rows.put(key, &call.id, &digest, content, now()).await;
     put.map_err(|error| not_kept(&error))?;
     Ok(digest)
 }
@@ -153,8 +154,10 @@ enum TakeError {
 /// half done: files are changed completely, or not at all.
 pub(in crate::agent::effects::tool_call) async fn take(
     tools: &SessionTools,
-    (call, result): (&Call, &Digest),
-    (fence, stop): (Option<&Fence>, &CallStop),
+    call: &Call,
+    result: &Digest,
+    fence: Option<&Fence>,
+    stop: &CallStop,
 ) -> Outcome {
     let ready = tokio::select! {
         ready = ready(tools, call, result) => ready,
@@ -220,7 +223,7 @@ async fn ready(
         )));
     }
     let rows = tools.place.records.dry_run_results();
-    let kept = rows.get(tools.assignment.key(), (&call.id, result)).await;
+    let kept = rows.get(tools.assignment.key(), &call.id, result).await;
     let kept = kept.map_err(|error| {
         tracing::warn!(?error, "The result of a dry run cannot be read");
         let text = "not run: the result of the dry run cannot be read now; ask for the call again";

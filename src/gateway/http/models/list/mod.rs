@@ -231,7 +231,7 @@ impl ModelList {
             return None;
         }
         let listed: Vec<&str> = list.models.iter().map(|model| model.id.as_str()).collect();
-        let heir = catalogue::successor(offer.vendor(), default, (&listed, today));
+        let heir = catalogue::successor(offer.vendor(), default, &listed, today);
         if let Some(heir) = heir {
             return Some(heir.to_owned());
         }

@@ -206,7 +206,7 @@ impl Walk {
                 Ok(())
             }
             EntryKind::File => {
-                let first = match self.files.read(&path, (0, PART), None).await {
+                let first = match self.files.read(&path, 0, PART, None).await {
                     Ok(first) => first,
                     Err(refusal) => return self.skip(&path, refusal),
                 };
@@ -239,8 +239,11 @@ impl Walk {
             return self.tape.pad(file.bytes);
         }
         let left = usize::try_from(file.bytes - file.written).unwrap_or(PART);
-        let part = (file.written, left.min(PART));
-        match self.files.read(&file.path, part, Some(&file.version)).await {
+        let length = left.min(PART);
+        let part = self
+            .files
+            .read(&file.path, file.written, length, Some(&file.version));
+        match part.await {
             Ok(part) if !part.data.is_empty() => {
                 self.tape.content(&part.data)?;
                 file.written += part.data.len() as u64;

@@ -61,7 +61,7 @@ pub(in crate::gateway::http) async fn read_file(
     let files = SessionFiles::open(&state.sessions, &key, &caller, FilePurpose::Read).await?;
     let wanted = headers.get(RANGE).and_then(|value| value.to_str().ok());
     let length = if wanted.is_some() { 0 } else { FILE_PART };
-    let first = files.read(&path, (0, length), None).await?;
+    let first = files.read(&path, 0, length, None).await?;
     let etag = format!("\"{}\"", first.version);
     let is_same = |condition: &HeaderValue| condition.as_bytes() == etag.as_bytes();
     let holds = headers.get(IF_RANGE).is_none_or(is_same);
@@ -76,11 +76,13 @@ pub(in crate::gateway::http) async fn read_file(
     let (start, end) = range.unwrap_or((0, first.bytes));
     let mut response = Response::new(Body::from_stream(parts(
         files,
-        (path.clone(), start, end),
+        path.clone(),
+        start,
+        end,
         &first,
     )));
     let shows = query.preview.unwrap_or(false);
-    describe(response.headers_mut(), (&path, shows), &first);
+    describe(response.headers_mut(), &path, shows, &first);
     set(
         response.headers_mut(),
         CONTENT_LENGTH,
@@ -98,7 +100,9 @@ pub(in crate::gateway::http) async fn read_file(
 /// which the client notices.
 fn parts(
     files: SessionFiles,
-    (path, start, end): (String, u64, u64),
+    path: String,
+    start: u64,
+    end: u64,
     first: &FilePart,
 ) -> impl futures::Stream<Item = io::Result<Bytes>> + Send + 'static {
     let version = first.version.clone();
@@ -117,7 +121,7 @@ fn parts(
                 let length = usize::try_from(end - at)
                     .unwrap_or(FILE_PART)
                     .min(FILE_PART);
-                let read = files.read(&path, (at, length), Some(&version)).await;
+                let read = files.read(&path, at, length, Some(&version)).await;
                 Bytes::from(read.map_err(io::Error::other)?.data)
             };
             if part.is_empty() {
@@ -175,7 +179,7 @@ fn nowhere(bytes: u64) -> Response {
     response
 }
 
-fn describe(headers: &mut HeaderMap, (path, shows): (&str, bool), file: &FilePart) {
+fn describe(headers: &mut HeaderMap, path: &str, shows: bool, file: &FilePart) {
     let name = path.rsplit('/').next().unwrap_or(path);
     let (way, kind, policy, frames) = if shows {
         ("inline", kind_of(name), SHOWN, "SAMEORIGIN")

@@ -88,7 +88,7 @@ pub(in crate::gateway::http) async fn change_sessions(
     for id in ids {
         let session = SessionId::parse(&id);
         let answer = match session {
-            Some(session) => apply(&state, &caller, session, (action, &change)).await,
+            Some(session) => apply(&state, &caller, session, action, &change).await,
             None => Err(ApiError::new(
                 Code::SessionNotFound,
                 "there is no such session",
@@ -110,7 +110,8 @@ async fn apply(
     state: &GatewayState,
     caller: &Caller,
     session: SessionId,
-    (action, change): (BulkAction, &MarksChange),
+    action: BulkAction,
+    change: &MarksChange,
 ) -> Result<Option<Timestamp>, ApiError> {
     let key = key_of(caller, session);
     let sessions = &state.sessions;

@@ -116,8 +116,8 @@ pub(in crate::gateway::http) async fn get_prompt(
         .map(|(name, value)| (name, value.into()))
         .collect();
     let offers = SessionOffers::of(&state.sessions);
-    let which = (server.as_str(), name.as_str(), arguments);
-    Ok(Json(offers.prompt(&key, &caller, which).await?.into()))
+    let given = offers.prompt(&key, &caller, &server, &name, arguments);
+    Ok(Json(given.await?.into()))
 }
 
 /// Returns values that an argument of a prompt or of a template of addresses may have, as its server suggests
@@ -137,7 +137,7 @@ pub(in crate::gateway::http) async fn complete_argument(
     let key = key_of(&caller, session);
     let (server, completing) = request.completing()?;
     let offers = SessionOffers::of(&state.sessions);
-    let values = offers.complete(&key, &caller, (&server, &completing));
+    let values = offers.complete(&key, &caller, &server, &completing);
     Ok(Json(Completion {
         values: values.await?,
     }))

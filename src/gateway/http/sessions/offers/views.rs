@@ -200,7 +200,7 @@ pub(in crate::gateway::http) async fn read_for_view(
     let key = key_of(&caller, session);
     let call = CallId::from_wire(request.call_id);
     let offers = SessionOffers::of(&state.sessions);
-    let read = offers.read_for_view(&key, &caller, (&call, &request.uri));
+    let read = offers.read_for_view(&key, &caller, &call, &request.uri);
     let contents = read.await?.into_iter().map(ViewResourceContent::from);
     Ok(Json(ViewResource {
         contents: contents.collect(),

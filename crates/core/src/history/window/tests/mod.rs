@@ -307,7 +307,7 @@ fn a_summary_stands_for_what_left_and_for_the_summary_before_it() {
         usage: TokenUsage::default(),
         cost: None,
     };
-    let shown = shown.summarised(("They greeted.", by.clone()), count);
+    let shown = shown.summarised("They greeted.", by.clone(), count);
     assert!(matches!(&**shown.entries[0], Entry::Note { text } if text.contains("They greeted.")));
     assert_eq!(
         (shown.entries.len(), shown.tokens, shown.left_out),

@@ -78,7 +78,7 @@ fn summarised(shown: Window) -> Window {
         due.max_tokens
     );
     let words = format!("{} entries after {:?}", due.entries.len(), due.earlier);
-    shown.summarised((&words, by), |entry| count(entry))
+    shown.summarised(&words, by, |entry| count(entry))
 }
 
 /// Number of entries of a turn with this shape.

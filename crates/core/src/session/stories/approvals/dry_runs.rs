@@ -24,7 +24,7 @@ fn asked(tools: &[&str]) -> (World, Vec<CallId>) {
     (world, calls)
 }
 
-fn tried_by(call: &CallId, (by, role): (Actor, Role)) -> Command {
+fn tried_by(call: &CallId, by: Actor, role: Role) -> Command {
     Command::DryRun {
         call: call.clone(),
         digest: None,
@@ -34,7 +34,7 @@ fn tried_by(call: &CallId, (by, role): (Actor, Role)) -> Command {
 }
 
 fn tried(call: &CallId) -> Command {
-    tried_by(call, (World::person(), Role::Member))
+    tried_by(call, World::person(), Role::Member)
 }
 
 fn dropped(call: &CallId) -> Command {
@@ -163,10 +163,10 @@ fn whoever_may_approve_may_try() {
     };
     let refusal = world.submit(&tried(&call)).unwrap_err();
     assert_eq!(refusal.code, Code::NotAllowed);
-    let refusal = world.submit(&tried_by(&call, (bo.clone(), Role::Viewer)));
+    let refusal = world.submit(&tried_by(&call, bo.clone(), Role::Viewer));
     assert_eq!(refusal.unwrap_err().code, Code::NotAllowed);
     world
-        .submit(&tried_by(&call, (bo.clone(), Role::Member)))
+        .submit(&tried_by(&call, bo.clone(), Role::Member))
         .unwrap();
     assert_eq!(dry_run(&world, &call).unwrap().by, bo);
     let refusal = world.submit(&dropped(&call)).unwrap_err();

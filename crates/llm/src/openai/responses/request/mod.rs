@@ -115,7 +115,7 @@ fn input<'a>(request: &'a Request, family: &str, omitted: &Omitted) -> Vec<Item<
                 let blocks = blocks.filter(|(_, block)| request.resumes() || !is_compaction(block));
                 let blocks = namespaces.without_stale(blocks.collect());
                 let parts = interleave(text, calls.len(), blocks.into_iter());
-                input.extend(assistant(parts, (&calls, &ids), &namespaces));
+                input.extend(assistant(parts, &calls, &ids, &namespaces));
                 input.extend(calls.iter().map(|paired| {
                     let (text, pictures) = request.contents.result(paired);
                     let mut parts = vec![Said::Text(text)];
@@ -190,7 +190,8 @@ fn is_compaction(block: &Value) -> bool {
 /// at the end has lost them and is dropped.
 fn assistant<'a>(
     parts: Vec<interleave::Part<'a, &'a Value>>,
-    (calls, ids): (&[PairedCall<'a>], &Ids<'a>),
+    calls: &[PairedCall<'a>],
+    ids: &Ids<'a>,
     namespaces: &Namespaces,
 ) -> Vec<Item<'a>> {
     let items = parts.into_iter().filter_map(|part| match part {
