@@ -95,27 +95,29 @@ impl fmt::Display for Gap {
             Self::Runs { option } => {
                 return write!(
                     f,
-                    "`{option}` may run another program, or run it from another place"
+                    "`{option}` may run another program or change where it runs"
                 );
             }
             Self::UnknownWord { word } => {
-                return write!(f, "it is not known that `{word}` only reads");
+                return write!(f, "`{word}` may do more than read");
             }
             Self::MoreThanReads { word } => {
                 return write!(f, "with `{word}` it may do more than read");
             }
             Self::Without { option } => return write!(f, "without `{option}` it writes files"),
-            Self::OtherWords => "other words follow",
+            Self::OtherWords => "other words follow the allowed ones",
             Self::Folder => {
-                "it names no folder for another command, which goes by the files of its folder"
+                "it changes to a folder that the rule does not name, and a later command depends on that folder"
             }
-            Self::Redirection => "it redirects to a file",
+            Self::Redirection => "it redirects output to a file",
             Self::Assignment => "it sets a variable",
-            Self::OpenWord => "a word is only known when it runs, and may become an option",
-            Self::RunsUnknown => "it runs something that its words do not tell",
+            Self::OpenWord => {
+                "a word is only known when the command runs, and may become an option"
+            }
+            Self::RunsUnknown => "it runs something that the command does not name",
             Self::ChangesShell => "it changes what later commands mean",
             Self::UnnamedScript => "it runs a file that the rule does not name",
-            Self::OtherArguments => "the call has other arguments beside its command",
+            Self::OtherArguments => "the call has arguments besides its command",
         };
         f.write_str(text)
     }
@@ -185,7 +187,7 @@ fn named(rules: &[RuleName]) -> String {
 }
 
 fn of_part(part: Option<&String>) -> String {
-    part.map_or_else(|| "the call".to_owned(), |part| format!("`{part}`"))
+    part.map_or_else(|| "The call".to_owned(), |part| format!("`{part}`"))
 }
 
 impl fmt::Display for Because {
@@ -193,46 +195,31 @@ impl fmt::Display for Because {
         match self {
             Self::AllowedBy { rules } => write!(f, "Allowed by {}.", named(rules)),
             Self::DeniedBy { rules, part } => {
-                write!(
-                    f,
-                    "Refused: {} is denied by {}.",
-                    of_part(part.as_ref()),
-                    named(rules)
-                )
+                let part = of_part(part.as_ref());
+                write!(f, "Denied by {}: {part}.", named(rules))
             }
             Self::AskedBy { rules, part } => {
-                write!(
-                    f,
-                    "Asked for {} by {}.",
-                    of_part(part.as_ref()),
-                    named(rules)
-                )
+                let part = of_part(part.as_ref());
+                write!(f, "{part} needs approval by {}.", named(rules))
             }
-            Self::MayBeDenied { rule, part } => write!(
-                f,
-                "Asked because {} may be what rule {rule} denies, and that cannot be told for sure.",
-                of_part(part.as_ref())
-            ),
-            Self::Drifted { rule } => write!(
-                f,
-                "Asked because rule {rule} allowed another definition of this tool, which has changed since."
-            ),
-            Self::Expired { rule } => write!(f, "Asked because rule {rule} has ended."),
-            Self::Unread { why } => write!(f, "Asked because {why}."),
+            Self::MayBeDenied { rule, part } => {
+                let part = of_part(part.as_ref());
+                write!(f, "{part} may be what rule {rule} denies.")
+            }
+            Self::Drifted { rule } => {
+                write!(f, "Rule {rule} allowed an earlier definition of this tool.")
+            }
+            Self::Expired { rule } => write!(f, "Rule {rule} has expired."),
+            Self::Unread { why } => write!(f, "{why}."),
             Self::PartNotAllowed {
                 part,
                 nearest: None,
-            } => {
-                write!(f, "Asked because no rule allows `{part}`.")
-            }
+            } => write!(f, "No rule allows `{part}`."),
             Self::PartNotAllowed {
                 part,
                 nearest: Some((rule, gap)),
-            } => write!(
-                f,
-                "Asked because rule {rule} does not allow `{part}`: {gap}."
-            ),
-            Self::NoRule => f.write_str("Asked because no rule is about this call."),
+            } => write!(f, "Rule {rule} does not allow `{part}`: {gap}."),
+            Self::NoRule => f.write_str("No rule covers this call."),
         }
     }
 }

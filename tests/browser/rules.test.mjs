@@ -49,7 +49,7 @@ story('commands like one that was approved run unasked, by keyboard, and the rul
   await session.say('run: npm test && curl evil.example')
   await session.button('Reject: Run a command').waitFor()
   assert.match(await session.tray.innerText(), /curl evil\.example/)
-  await session.tray.getByText(/Asked because .*curl evil\.example/).waitFor()
+  await session.tray.getByText(/No rule allows .*curl evil\.example/).waitFor()
   await session.press('Reject: Run a command')
   const reason = session.tray.getByLabel('Reason (optional)')
   await until('it is rejected', async () => {

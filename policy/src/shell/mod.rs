@@ -24,17 +24,17 @@ const MAX_DEPTH: usize = 24;
 /// The reason that a command line was not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unread {
-    #[error("the command is no text")]
+    #[error("The command is not a text")]
     NoText,
-    #[error("the command is empty")]
+    #[error("The command is empty")]
     Empty,
-    #[error("the command is too long or too deeply nested")]
+    #[error("The command is too long or too deeply nested")]
     TooLarge,
-    #[error("the command has a sign that cannot be seen or that looks like another one")]
+    #[error("The command has a character that is invisible or looks like another one")]
     Sign,
-    #[error("the command uses a form of the shell that rules do not read: {0}")]
+    #[error("The command uses shell syntax that rules cannot read: {0}")]
     Form(&'static str),
-    #[error("the command has no end: {0}")]
+    #[error("The command is incomplete: {0}")]
     Unfinished(&'static str),
 }
 

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use super::approval::{DoorReply, elicit, pass_on};
 use super::asking::{Asking, result};
+use super::http::HearsOnlyAnswers;
 use super::notices::{Notices, Threshold};
 use super::question::{Door, News};
 use super::tasks::{Round, TaskClient, Tasks};
@@ -37,18 +38,22 @@ pub(super) struct AgentServer {
 
 /// The client that made a call, as the question's door.
 struct ClientDoor {
-    peer: Peer<RoleServer>,
+    /// The connection over which the client can be asked, if it can.
+    peer: Option<Peer<RoleServer>>,
     notices: Notices,
 }
 
 #[async_trait]
 impl Door for ClientDoor {
     async fn decide(&self, call: &Call) -> DoorReply {
-        elicit(&self.peer, call).await
+        match &self.peer {
+            Some(peer) => elicit(peer, call).await,
+            None => DoorReply::Nobody,
+        }
     }
 
     async fn fill_in(&self, asked: &Elicitation) -> Option<ElicitationAnswer> {
-        pass_on(&self.peer, asked).await
+        pass_on(self.peer.as_ref()?, asked).await
     }
 
     async fn report(&self, news: News<'_>) {
@@ -270,7 +275,10 @@ impl ServerHandler for AgentServer {
                 () = context.ct.cancelled() => cancelled(),
             };
         }
-        let peer = context.peer.clone();
+        let parts = context.extensions.get::<axum::http::request::Parts>();
+        let is_mute =
+            parts.is_some_and(|parts| parts.extensions.get::<HearsOnlyAnswers>().is_some());
+        let peer = (!is_mute).then(|| context.peer.clone());
         let door = ClientDoor { peer, notices };
         tokio::select! {
             result = self.asking.answer(client.caller, text, door) => Ok(result.into()),

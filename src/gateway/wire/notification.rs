@@ -75,13 +75,13 @@ impl NotificationForms for NotificationWire {
         };
         let expiry = notice.expires_at.map(|at| {
             let at = at.to_rfc3339();
-            format!("What nobody decides until {at} is rejected.\n")
+            format!("Calls that nobody has decided by {at} are rejected.\n")
         });
         let expiry = expiry.unwrap_or_default();
         let body = format!(
-            "{calls} for your decision{}, since {}:\n\n{tools}\n{expiry}{}Everything that \
-             waits for you: {base}/approvals\n\nYou get this because you want mail when calls wait: \
-             {base}/settings\n",
+            "{calls} for your decision{}, since {}:\n\n{tools}\n{expiry}{}All calls that \
+             wait for you: {base}/approvals\n\nYou get this mail because mail about waiting calls is on: \
+             {base}/settings/notifications\n",
             named.unwrap_or_default(),
             notice.waiting_since.to_rfc3339(),
             decide,

@@ -157,6 +157,41 @@ async fn a_client_that_takes_json_alone_gets_json() {
 }
 
 #[tokio::test]
+async fn a_client_that_hears_nothing_before_its_answer_is_not_asked_about_calls() {
+    let env = [
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_AGENT_APPROVAL", "elicit, deny"),
+    ];
+    let app = TestApp::start_with(&env).await;
+    let mut client = ByHand::new(&app, "application/json").await;
+    let mut begin = initialize("2025-06-18");
+    begin["params"]["capabilities"] = json!({ "elicitation": {} });
+    client.session = client.post(&begin).await.session;
+    let call = |id| {
+        let mut call = request(id, "tools/call");
+        call["params"] = json!({ "name": "process", "arguments": { "input": "Do it" } });
+        call
+    };
+    for is_batch in [false, true] {
+        app.model
+            .will_call("execute_command", json!({ "command": "true" }));
+        app.model.will_say("It was refused.");
+        let (body, accept) = if is_batch {
+            (json!([call(2)]), BOTH)
+        } else {
+            (call(1), "application/json")
+        };
+        client.accept = accept;
+        let answer = client.post(&body).await.json();
+        let answer = if is_batch { &answer[0] } else { &answer };
+        assert_eq!(
+            answer["result"]["content"][0]["text"], "It was refused.",
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_message_is_refused_as_json_rpc_says() {
     let app = TestApp::start().await;
     let client = ByHand::new(&app, BOTH).await;

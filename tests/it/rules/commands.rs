@@ -14,7 +14,7 @@ async fn commands_like_one_that_was_approved_run_unasked_and_no_others() {
     let api = Api::new(&app, &person);
     let mut socket = TestSocket::open(app.address, &person, None).await;
     let card = asked(&app, &mut socket, "npm test").await;
-    assert_eq!(card["why"], "Asked because no rule is about this call.");
+    assert_eq!(card["why"], "No rule covers this call.");
     let like = offer(&api, &socket, &card, "arguments").await;
     let sentence = like["sentence"].as_str().unwrap();
     assert!(sentence.contains("run `npm test …`"), "{sentence}");

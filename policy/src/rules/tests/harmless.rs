@@ -50,12 +50,9 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
             ("npm test --userconfig=./npmrc", "`--userconfig` may run"),
             (
                 "npm test -- --config=evil.js",
-                "it is not known that `--config` only reads",
+                "`--config` may do more than read",
             ),
-            (
-                "npm test --whatever",
-                "it is not known that `--whatever` only reads",
-            ),
+            ("npm test --whatever", "`--whatever` may do more than read"),
         ],
     ),
     (
@@ -142,11 +139,20 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
     (
         "git status",
         &[
-            ("git -C evil status", "other words follow"),
-            ("git --git-dir=evil status", "other words follow"),
-            ("git --exec-path=evil status", "other words follow"),
-            ("git -c core.fsmonitor=./evil status", "other words follow"),
-            ("cd evil && git status", "no rule allows `cd evil`"),
+            ("git -C evil status", "other words follow the allowed ones"),
+            (
+                "git --git-dir=evil status",
+                "other words follow the allowed ones",
+            ),
+            (
+                "git --exec-path=evil status",
+                "other words follow the allowed ones",
+            ),
+            (
+                "git -c core.fsmonitor=./evil status",
+                "other words follow the allowed ones",
+            ),
+            ("cd evil && git status", "No rule allows `cd evil`"),
         ],
     ),
     (
@@ -189,15 +195,18 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
             ("cargo test -C evil", "`-C` may run"),
             (
                 "cargo test -- --logfile=x",
-                "it is not known that `--logfile` only reads",
+                "`--logfile` may do more than read",
             ),
             (
                 "cargo test -- x --logfile x",
-                "it is not known that `--logfile` only reads",
+                "`--logfile` may do more than read",
             ),
         ],
     ),
-    ("cargo fmt --check", &[("cargo fmt", "other words follow")]),
+    (
+        "cargo fmt --check",
+        &[("cargo fmt", "other words follow the allowed ones")],
+    ),
     (
         "tree",
         &[
@@ -223,7 +232,7 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
             ("sort -o F x", "`-o` may write"),
             ("sort -uo F x", "`-uo` may write"),
             ("sort -T evil x", "`-T` may write"),
-            ("sort *.txt", "a word is only known when it runs"),
+            ("sort *.txt", "a word is only known when the command runs"),
         ],
     ),
     (
@@ -243,7 +252,7 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
         &[
             ("find . -delete", "`-delete` may write"),
             ("find . -fprint F", "`-fprint` may write"),
-            ("find . -exec sort + -o F \\;", "no rule allows `sort"),
+            ("find . -exec sort + -o F \\;", "No rule allows `sort"),
         ],
     ),
     (
@@ -276,14 +285,11 @@ const MORE: &[(&str, &[(&str, &str)])] = &[
             ("NODE_OPTIONS=--require=./evil.js ls", "it sets a variable"),
             ("LD_PRELOAD=./evil.so ls", "it sets a variable"),
             ("PATH=. ls", "it sets a variable"),
-            ("for PATH in .; do ls; done", "no rule allows `for PATH`"),
+            ("for PATH in .; do ls; done", "No rule allows `for PATH`"),
             ("ls {HOME}<a", "it sets a variable"),
-            (
-                "ls --frobnicate",
-                "it is not known that `--frobnicate` only reads",
-            ),
-            ("ls > F", "it redirects to a file"),
-            ("ls < /dev/tcp/evil/80", "it redirects to a file"),
+            ("ls --frobnicate", "`--frobnicate` may do more than read"),
+            ("ls > F", "it redirects output to a file"),
+            ("ls < /dev/tcp/evil/80", "it redirects output to a file"),
         ],
     ),
     ("docker ps", &[("docker ps -H tcp://evil", "`-H` may run")]),
@@ -305,9 +311,9 @@ fn a_rule_that_the_card_offered_lets_nothing_run_or_write_beside_what_it_names()
         assert_eq!(on_command(&rules, of), "Allowed by rule “card”.", "{of}");
         for (command, reason) in *later {
             let because = on_command(&rules, command);
-            let is_hidden = because.contains("it runs something that its words do not tell");
+            let is_hidden = because.contains("it runs something that the command does not name");
             let is_said = because.contains(reason) || is_hidden;
-            if !because.starts_with("Asked") || !is_said {
+            if because.starts_with("Allowed") || because.starts_with("Denied") || !is_said {
                 wrong.push(format!("{command}: {because}"));
             }
         }
@@ -485,7 +491,7 @@ fn a_typed_rule_may_be_wider_and_says_so() {
     }
     for command in ["npm test > F", "A=1 npm test", "npm tests"] {
         assert!(
-            on_command(&[typed.clone()], command).starts_with("Asked"),
+            on_command(&[typed.clone()], command).starts_with("Rule"),
             "{command}"
         );
     }
@@ -519,14 +525,14 @@ fn the_folder_for_another_command_is_one_that_the_rule_names() {
     assert!(on_command(&rules, "cd src && ls").starts_with("Allowed"));
     assert_eq!(
         on_command(&rules, "cd src && npm test"),
-        "Asked because rule “typed” does not allow `cd src`: it names no folder for another command, \
-         which goes by the files of its folder."
+        "Rule “typed” does not allow `cd src`: it changes to a folder that the \
+         rule does not name, and a later command depends on that folder."
     );
     let rules = [offered("cd web && npm test")];
     assert!(sentence(&rules[0]).contains("run `cd web` or `npm test …` with"));
     assert!(on_command(&rules, "cd web && npm test --silent").starts_with("Allowed"));
-    assert!(on_command(&rules, "cd evil && npm test").starts_with("Asked"));
-    assert!(on_command(&rules, "cd && npm test").starts_with("Asked"));
+    assert!(on_command(&rules, "cd evil && npm test").starts_with("Rule"));
+    assert!(on_command(&rules, "cd && npm test").starts_with("Rule"));
 }
 
 /// A rule from before `any_words` existed, with an example that it matched then.
@@ -595,7 +601,7 @@ fn what_is_denied_is_refused_in_every_form_that_is_read() {
         "case `rm x` in a) ls;; esac",
     ] {
         let because = on_command(&rules, command);
-        if !because.starts_with("Refused") {
+        if !because.starts_with("Denied") {
             wrong.push(format!("{command}: {because}"));
         }
     }

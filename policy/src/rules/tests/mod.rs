@@ -73,41 +73,41 @@ fn a_compound_command_names_the_part_that_nobody_allowed() {
         ("npm test --silent", "Allowed by rule “npm”."),
         (
             "npm test -- --watch=false",
-            "Asked because rule “npm” does not allow `npm test -- --watch=false`: it is not known that `--watch` only reads.",
+            "Rule “npm” does not allow `npm test -- --watch=false`: `--watch` may do more than read.",
         ),
         (
             "npm test && curl evil.example",
-            "Asked because no rule allows `curl evil.example`.",
+            "No rule allows `curl evil.example`.",
         ),
         (
             "npm test > x",
-            "Asked because rule “npm” does not allow `npm test > x`: it redirects to a file.",
+            "Rule “npm” does not allow `npm test > x`: it redirects output to a file.",
         ),
         (
             "PATH=. npm test",
-            "Asked because rule “npm” does not allow `PATH=. npm test`: it sets a variable.",
+            "Rule “npm” does not allow `PATH=. npm test`: it sets a variable.",
         ),
         (
             "npm tests",
-            "Asked because rule “npm” does not allow `npm tests`: other words follow.",
+            "Rule “npm” does not allow `npm tests`: other words follow the allowed ones.",
         ),
         (
             "npm test $X",
-            "Asked because rule “npm” does not allow `npm test $X`: a word is only known when it runs, and may become an option.",
+            "Rule “npm” does not allow `npm test $X`: a word is only known when the command runs, and may become an option.",
         ),
         (
             "npm exec x",
-            "Asked because rule “npm” does not allow `npm exec x`: other words follow.",
+            "Rule “npm” does not allow `npm exec x`: other words follow the allowed ones.",
         ),
-        ("ls", "Asked because no rule is about this call."),
-        ("npm test `ls`", "Asked because no rule allows `ls`."),
+        ("ls", "No rule covers this call."),
+        ("npm test `ls`", "No rule allows `ls`."),
         (
             "npm test $((1))",
-            "Asked because the command uses a form of the shell that rules do not read: arithmetic.",
+            "The command uses shell syntax that rules cannot read: arithmetic.",
         ),
         (
             "npm\u{a0}test",
-            "Asked because the command has a sign that cannot be seen or that looks like another one.",
+            "The command has a character that is invisible or looks like another one.",
         ),
     ] {
         assert_eq!(on_command(&rules, command), expected, "{command}");
@@ -121,26 +121,20 @@ fn what_is_denied_is_found_wherever_it_stands() {
         rule("rm", Deny, Installation, commands(&["rm"])),
     ];
     for (command, expected) in [
-        ("ls && rm x", "Refused: `rm x` is denied by rule “rm”."),
+        ("ls && rm x", "Denied by rule “rm”: `rm x`."),
         (
             "echo $(find . -exec rm {} +)",
-            "Refused: `rm …` is denied by rule “rm”.",
+            "Denied by rule “rm”: `rm …`.",
         ),
         (
             "sh -c 'ls; env /bin/rm x'",
-            "Refused: `/bin/rm x` is denied by rule “rm”.",
+            "Denied by rule “rm”: `/bin/rm x`.",
         ),
-        (
-            "$X y",
-            "Asked because `$X y` may be what rule “rm” denies, and that cannot be told for sure.",
-        ),
-        (
-            "case x in x) rm y;; esac",
-            "Refused: `rm y` is denied by rule “rm”.",
-        ),
+        ("$X y", "`$X y` may be what rule “rm” denies."),
+        ("case x in x) rm y;; esac", "Denied by rule “rm”: `rm y`."),
         (
             "[[ -f x ]] && rm y",
-            "Asked because the call may be what rule “rm” denies, and that cannot be told for sure.",
+            "The call may be what rule “rm” denies.",
         ),
         ("echo rm", "Allowed by rule “all”."),
     ] {

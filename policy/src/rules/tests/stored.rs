@@ -129,18 +129,18 @@ fn an_allow_rule_ends_with_its_time_and_with_the_definition() {
     let rules = [allow.clone()];
     assert_eq!(decide(&rules, 99, Some("v1")).effect, Allow);
     for (now_ms, definition, expected) in [
-        (100, Some("v1"), "Asked because rule “a” has ended."),
+        (100, Some("v1"), "Rule “a” has expired."),
         (
             99,
             Some("v2"),
-            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
+            "Rule “a” allowed an earlier definition of this tool.",
         ),
         (
             99,
             None,
-            "Asked because rule “a” allowed another definition of this tool, which has changed since.",
+            "Rule “a” allowed an earlier definition of this tool.",
         ),
-        (100, Some("v2"), "Asked because rule “a” has ended."),
+        (100, Some("v2"), "Rule “a” has expired."),
     ] {
         let decision = decide(&rules, now_ms, definition);
         assert_eq!(

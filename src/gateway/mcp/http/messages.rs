@@ -75,6 +75,10 @@ pub(super) struct McpDoor {
     pub(super) body_limit: usize,
 }
 
+/// Marks a request whose client is sent its answer alone: requests of the server would not reach the client.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::gateway::mcp) struct HearsOnlyAnswers;
+
 /// The forms of an answer that a client accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Accepted {
@@ -211,7 +215,11 @@ pub(super) async fn serve(State(door): State<Arc<McpDoor>>, request: Request) ->
         return (StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
     };
     parts.headers.remove(CONTENT_LENGTH);
-    match Posted::read(&body) {
+    let posted = Posted::read(&body);
+    if !accepted.events || matches!(posted, Posted::Batch(_)) {
+        parts.extensions.insert(HearsOnlyAnswers);
+    }
+    match posted {
         Posted::One(message) => {
             let response = door.ask(&parts, &message).await;
             match id_of(&message) {
