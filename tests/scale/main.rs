@@ -228,16 +228,19 @@ async fn search(
 /// How long a page of the list takes, after so many others.
 async fn list(records: &Records, what: &str, filter: ListFilter, pages: usize) -> bool {
     let (tenant, owner) = (TenantId::from_bits(1), UserId::from_bits(1));
-    let whose = (&tenant, &owner);
     let mut cursor = None;
     for _ in 0..pages {
         let rows = records.sessions();
-        let page = rows.list(whose, &filter, cursor.as_ref(), 50).await;
+        let page = rows
+            .list(&tenant, &owner, &filter, cursor.as_ref(), 50)
+            .await;
         cursor = page.unwrap().next;
     }
     let ask = async || {
         let rows = records.sessions();
-        let page = rows.list(whose, &filter, cursor.as_ref(), 50).await;
+        let page = rows
+            .list(&tenant, &owner, &filter, cursor.as_ref(), 50)
+            .await;
         page.unwrap().rows.len()
     };
     measure(what, PAGE, ask).await
