@@ -1,7 +1,6 @@
 //! What a card says of the file that its call would write.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sepal::domain::Role;
@@ -10,9 +9,6 @@ use serde_json::{Value, json};
 use crate::model_stub::Reply;
 use crate::servers::{Api, offered, shell, tool, wait_for_health};
 use crate::support::{TestApp, TestSocket};
-
-/// What a look may cost, with room for a busy machine.
-const LOOK: Duration = Duration::from_secs(5);
 
 fn write(path: &str, lines: usize) -> Value {
     json!({ "path": path, "content": "a line\n".repeat(lines) })
@@ -247,14 +243,13 @@ async fn a_server_that_hangs_costs_a_moment_and_the_card_says_what_it_said_befor
         }
     };
     signal(Signal::STOP);
-    let since = Instant::now();
-    let calls: Vec<_> = (0..5)
+    // Looked at one after the other, they would take longer than any wait of a test.
+    let calls: Vec<_> = (0..60)
         .map(|index| ("write_file", write(&format!("{index}.txt"), 1)))
         .collect();
     app.model.will(Reply::answer("", &calls));
     socket.say("go").await;
     let card = socket.wait_for_approval().await;
-    assert!(since.elapsed() < LOOK, "{:?}", since.elapsed());
     assert_eq!(card["file"], Value::Null, "{card}");
     signal(Signal::CONT);
     let session = json!({ "callIds": null, "approved": false });

@@ -38,7 +38,20 @@ impl fmt::Display for Holder {
 pub struct DataDir {
     path: PathBuf,
     /// The locked file, never kept locked across an await. `None` for a program that runs beside the server.
-    lock: Option<Arc<Mutex<File>>>,
+    lock: Option<Arc<HeldLock>>,
+}
+
+/// The locked file of a data folder.
+#[derive(Debug)]
+struct HeldLock(Mutex<File>);
+
+impl Drop for HeldLock {
+    /// Closing the file would not suffice: a child process that is just being started has a copy of its
+    /// descriptor, and would hold the lock until it runs its program.
+    fn drop(&mut self) {
+        let file = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let _ = file.unlock();
+    }
 }
 
 impl DataDir {
@@ -62,7 +75,7 @@ impl DataDir {
         }
         let dir = Self {
             path: path.to_owned(),
-            lock: Some(Arc::new(Mutex::new(file))),
+            lock: Some(Arc::new(HeldLock(Mutex::new(file)))),
         };
         dir.write_holder(None)?;
         Ok(dir)
@@ -130,7 +143,7 @@ impl DataDir {
         let Some(lock) = &self.lock else {
             return Ok(());
         };
-        let mut file = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock.0.lock().unwrap_or_else(PoisonError::into_inner);
         let write = |file: &mut File| {
             file.set_len(0)?;
             file.rewind()?;
@@ -171,7 +184,7 @@ impl DataDir {
     /// Releases the lock for all clones. Call this only when nothing writes to the folder any more.
     pub(super) fn release(&self) {
         let Some(lock) = &self.lock else { return };
-        let file = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = lock.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = file.unlock() {
             tracing::warn!(%error, "The data folder was not unlocked; it is when this process ends");
         }

@@ -41,6 +41,10 @@ pub enum DoorReply {
     },
 }
 
+/// Marks a request whose client is sent its answer alone: requests of the server would not reach the client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HearsOnlyAnswers;
+
 /// Asks the person at the client; [`DoorReply::Nobody`] if the client cannot ask or sent no usable answer.
 pub(super) async fn elicit(peer: &Peer<RoleServer>, call: &Call) -> DoorReply {
     let modes = peer.supported_elicitation_modes();

@@ -16,9 +16,8 @@ use rmcp::service::{Peer, RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler};
 use serde_json::{Value, json};
 
-use super::approval::{DoorReply, elicit, pass_on};
+use super::approval::{DoorReply, HearsOnlyAnswers, elicit, pass_on};
 use super::asking::{Asking, result};
-use super::http::HearsOnlyAnswers;
 use super::notices::{Notices, Threshold};
 use super::question::{Door, News};
 use super::tasks::{Round, TaskClient, Tasks};

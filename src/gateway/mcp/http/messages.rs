@@ -21,6 +21,7 @@ use sse_stream::SseByteStream;
 
 use super::SESSION;
 use crate::domain::mend_surrogates;
+use crate::gateway::mcp::approval::HearsOnlyAnswers;
 use crate::gateway::mcp::logged::LoggedServer;
 
 /// The most messages of one batch.
@@ -74,10 +75,6 @@ pub(super) struct McpDoor {
     /// The most bytes of a body.
     pub(super) body_limit: usize,
 }
-
-/// Marks a request whose client is sent its answer alone: requests of the server would not reach the client.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::gateway::mcp) struct HearsOnlyAnswers;
 
 /// The forms of an answer that a client accepts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

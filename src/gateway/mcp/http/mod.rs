@@ -21,7 +21,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
 use self::context::McpContext;
-pub(super) use self::messages::HearsOnlyAnswers;
 use self::messages::{Managers, McpDoor};
 use super::{Exposure, Life};
 use crate::domain::{Code, Share};

@@ -175,7 +175,7 @@ fn a_rule_whose_time_is_over_asks_again() {
     let turn = world.state.control.turn.as_ref().unwrap();
     let call = turn.call(&calls[0]).unwrap();
     assert!(call.is_pending());
-    assert!(call.why.contains("has ended"), "{}", call.why);
+    assert!(call.why.contains("has expired"), "{}", call.why);
 }
 
 fn host_refused(host: &str) -> Command {
