@@ -39,6 +39,11 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   assert.match(answer, /The first note\./)
   assert.match(answer, /The second note\./)
   await session.isQuiet()
+  const batches = session.log.getByRole('button', { name: 'Ran 2 calls: 2 done' })
+  await until('two calls each are one line', async () => (await batches.count()) === 2)
+  assert.equal(await session.row('Done').count(), 0)
+  await batches.first().press('Enter')
+  await batches.last().click()
   await until('four calls are done', async () => (await session.row('Done').count()) === 4)
 
   const first = session.row('write_file').first()
