@@ -53,7 +53,9 @@ story('the first session, from the setup link to the final answer', { isNew: tru
 
   await page.locator('.facts').getByText('tokens').waitFor()
   await page.locator('.facts').getByRole('button', { name: 'Details' }).click()
-  const details = page.locator('dl.details').first()
+  await page.getByRole('tab', { name: 'Cost' }).click()
+  assert.match(page.url(), /\?panel=cost$/)
+  const details = page.getByRole('tabpanel', { name: 'Cost' }).locator('dl.details')
   await details.getByText('Tokens', { exact: true }).waitFor()
   assert.match(await details.innerText(), /Tokens\s+[\d,]+/)
 
