@@ -19,7 +19,6 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   await session.isReady()
 
   await page.getByRole('button', { name: 'Make two files and show them' }).click()
-  await session.composer.press('Enter')
   await session.log.getByText('I make two files').waitFor()
   await session.counts('2 of 2 waiting for you. Nothing runs until all are decided.')
   assert.equal(await session.heading(), 'Write notes/one.txt')
