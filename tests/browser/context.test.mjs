@@ -14,7 +14,7 @@ const model = await ModelStandIn.start()
 const lastAsked = () => model.requests.at(-1).messages.filter(({ role }) => role !== 'system')
 const systemPrompt = (request) => request.messages.filter(({ role }) => role === 'system')
 
-story('a fresh context is begun from the details at any time, and the transcript stays', { env: model.env }, async ({ page, session }) => {
+story('a fresh context is begun from the panel at any time, and the transcript stays', { env: model.env }, async ({ page, session }) => {
   // An answer has details too.
   const details = page.locator('header').getByRole('button', { name: 'Details' })
   const begin = page.getByRole('button', { name: 'Start with fresh context' })
@@ -24,11 +24,13 @@ story('a fresh context is begun from the details at any time, and the transcript
   await details.click()
   await begin.waitFor()
   // What lies over the transcript hides it.
-  const ground = await page.getByRole('dialog').evaluate((panel) => getComputedStyle(panel).backgroundColor)
+  const panel = page.getByRole('complementary', { name: 'Details' })
+  const ground = await panel.evaluate((panel) => getComputedStyle(panel).backgroundColor)
   assert.notEqual(ground, 'rgba(0, 0, 0, 0)')
   await isAccessible(page, 'the details with the fresh context')
   await begin.click()
   await session.says('New context. The model no longer sees what is above.').waitFor()
+  await panel.getByRole('button', { name: 'Close details' }).click()
   await begin.waitFor({ state: 'hidden' })
 
   model.willStream(['It ', 'depends', '.'], { paceMs: 600 })

@@ -5,6 +5,7 @@ import { after } from 'node:test'
 import { isAccessible } from './support/axe.mjs'
 import { ModelStandIn } from './support/model.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
+import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
@@ -40,7 +41,7 @@ const COMMAND = "printf 'one\\nTWO\\n' >notes.txt; rm old.txt; echo new >made.tx
 story('a dry run shows what a call would change, and the call goes on waiting', { env }, async ({ page, session }) => {
   await prepared(session)
   await asked(session, [COMMAND, 'Over and out'])
-  await page.getByRole('button', { name: /^Dry run: / }).click()
+  await session.choose(/^Dry run/)
   const report = page.getByRole('region', { name: /^Dry run by/ })
   await report.getByText('exit code 3').first().waitFor()
   await report.getByText('3 paths would change: 1 created, 1 modified, 1 deleted').waitFor()
@@ -56,9 +57,7 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
   await page.getByRole('button', { name: /^Discard: / }).press('Enter')
   await report.waitFor({ state: 'detached' })
-  const again = page.getByRole('button', { name: /^Dry run: / })
-  await again.waitFor()
-  assert.equal(await again.evaluate((button) => button === document.activeElement), true, 'the focus stays beside')
+  await until('the focus stays on the card', () => session.card.evaluate((card) => card.contains(document.activeElement)))
 
   await session.press(`Approve: ${await session.heading()}`)
   await session.says('Over and out').waitFor()
@@ -67,14 +66,17 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
 story('a call has the result of its dry run, and does not run again', { env }, async ({ page, session }) => {
   await prepared(session)
   await asked(session, ["head -c 9 /dev/urandom | base64 >random.txt; echo random: $(cat random.txt)", 'It is as it was'])
-  await page.getByRole('button', { name: /^Dry run: / }).click()
+  await session.choose(/^Dry run/)
   const output = page.getByRole('region', { name: /^Dry run by/ }).getByText(/random: /).last()
   const [said] = (await output.textContent()).match(/random: \S+/)
   const take = page.getByRole('button', { name: /^Approve with this result: / })
   await take.waitFor()
   await isAccessible(page, 'a dry run whose result can be taken')
   await shoot(page, 'wide-take')
-  await take.press('Enter')
+  await until('the result is taken', async () => {
+    if (await take.isVisible()) await take.press('Enter', { timeout: 1_000 }).catch(() => {})
+    return !(await take.isVisible())
+  })
   await session.says('It is as it was').waitFor()
   await page.getByText('with the result of the dry run').waitFor()
   assert.ok(JSON.stringify(model.requests.at(-1)).includes(said), 'the model reads what the dry run gave')
@@ -86,11 +88,11 @@ story('a dry run is cancelled, also where there is little room', { env }, async 
   await asked(session, ['echo begun; sleep 600', 'Slept well'])
   await page.setViewportSize({ width: 390, height: 844 })
   await page.locator('.tray-peek-button').click()
-  await page.getByRole('button', { name: /^Dry run: / }).click()
+  await session.choose(/^Dry run/)
   await page.getByText(/^Dry run in a copy of the workspace since/).waitFor()
   await shoot(page, 'narrow-running')
   await page.getByRole('button', { name: /^Cancel the dry run: / }).click()
-  await page.getByRole('button', { name: /^Dry run: / }).waitFor()
+  await page.getByText(/^Dry run in a copy of the workspace since/).waitFor({ state: 'detached' })
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)
   assert.equal(wide, false, 'nothing is wider than the screen')
   await isAccessible(page, 'a card with a dry run on a phone')
@@ -102,7 +104,7 @@ story('on a phone the result is read and the decisions stay in reach', { env }, 
   await asked(session, [COMMAND, 'Over and out'])
   await page.setViewportSize({ width: 390, height: 844 })
   await page.locator('.tray-peek-button').click()
-  await page.getByRole('button', { name: /^Dry run: / }).click()
+  await session.choose(/^Dry run/)
   await page.getByRole('region', { name: /^Dry run by/ }).getByText('+TWO').waitFor()
   await shoot(page, 'narrow-result')
   const approve = page.getByRole('button', { name: /^Approve: / })

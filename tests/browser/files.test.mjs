@@ -19,7 +19,7 @@ const env = { ...model.env, SPL_SANDBOX: 'bubblewrap' }
 class Panel {
   constructor(page) {
     this.page = page
-    this.panel = page.getByRole('complementary', { name: 'Files' })
+    this.panel = page.getByRole('complementary', { name: 'Details' })
     this.tree = this.panel.getByRole('tree')
   }
 
@@ -43,7 +43,7 @@ class Panel {
       transfer.items.add(new File([content], name))
       return transfer
     }, [name, content])
-    await this.panel.dispatchEvent('drop', { dataTransfer: transfer })
+    await this.panel.locator('.files').dispatchEvent('drop', { dataTransfer: transfer })
   }
 }
 
@@ -152,6 +152,6 @@ story('on a phone the files cover the conversation and give it back', { env, con
   assert.equal(box.width, 390)
   await files.line('a.txt').click()
   await files.preview('a.txt').getByText('hello').waitFor()
-  await files.panel.getByRole('button', { name: 'Close files' }).click()
+  await files.panel.getByRole('button', { name: 'Close details' }).click()
   await files.panel.waitFor({ state: 'hidden' })
 })

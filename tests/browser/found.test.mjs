@@ -66,6 +66,7 @@ story('the model finds one of many tools, and the card shows the tool itself', {
 
   await session.press('Approve: paint_fence')
   assert.equal(await session.answer(), 'The fence is green now.')
+  await session.log.getByRole('button', { name: 'Ran 2 calls: 2 done' }).click()
   await session.row('paint_fence').first().waitFor()
   await page.screenshot({ path: `${SHOTS}found-end.png` })
 

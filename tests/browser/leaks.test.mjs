@@ -116,14 +116,14 @@ story('views and previews of foreign markup look up only what the person agreed 
   }
 
   await page.getByRole('button', { name: 'Files', exact: true }).click()
-  const files = page.getByRole('complementary', { name: 'Files' })
+  const files = page.getByRole('complementary', { name: 'Details' })
   for (const [name, content] of [['page.html', MARKUP], ['drawing.svg', DRAWING]]) {
     const transfer = await page.evaluateHandle(([name, content]) => {
       const transfer = new DataTransfer()
       transfer.items.add(new File([content], name))
       return transfer
     }, [name, content])
-    await files.dispatchEvent('drop', { dataTransfer: transfer })
+    await files.locator('.files').dispatchEvent('drop', { dataTransfer: transfer })
     await files.getByRole('tree').getByRole('treeitem').filter({ hasText: name }).click()
   }
   const drawing = files.getByRole('region', { name: 'Preview of drawing.svg' }).getByRole('img', { name: 'drawing.svg' })

@@ -85,9 +85,10 @@ story('a refused host is allowed for the session on its line, reached, and taken
   assert.equal(visits, 1)
 })
 
-story('a host is allowed in the details of the session, before anything was refused', { env }, async ({ page, session }) => {
+story('a host is allowed in the panel of the session, before anything was refused', { env }, async ({ page, session }) => {
   await ran(session, 'It was refused')
   await page.locator('header').getByRole('button', { name: 'Details' }).click()
+  await page.getByRole('tab', { name: 'Rules' }).click()
   const field = page.getByLabel('Let commands of this session reach')
   await field.fill('*')
   await field.press('Enter')

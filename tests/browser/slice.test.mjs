@@ -19,7 +19,6 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   await session.isReady()
 
   await page.getByRole('button', { name: 'Make two files and show them' }).click()
-  await session.composer.press('Enter')
   await session.log.getByText('I make two files').waitFor()
   await session.counts('2 of 2 waiting for you. Nothing runs until all are decided.')
   assert.equal(await session.heading(), 'Write notes/one.txt')
@@ -39,6 +38,11 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   assert.match(answer, /The first note\./)
   assert.match(answer, /The second note\./)
   await session.isQuiet()
+  const batches = session.log.getByRole('button', { name: 'Ran 2 calls: 2 done' })
+  await until('two calls each are one line', async () => (await batches.count()) === 2)
+  assert.equal(await session.row('Done').count(), 0)
+  await batches.first().press('Enter')
+  await batches.last().click()
   await until('four calls are done', async () => (await session.row('Done').count()) === 4)
 
   const first = session.row('write_file').first()
@@ -48,7 +52,9 @@ story('the first session, from the setup link to the final answer', { isNew: tru
 
   await page.locator('.facts').getByText('tokens').waitFor()
   await page.locator('.facts').getByRole('button', { name: 'Details' }).click()
-  const details = page.locator('dl.details').first()
+  await page.getByRole('tab', { name: 'Cost' }).click()
+  assert.match(page.url(), /\?panel=cost$/)
+  const details = page.getByRole('tabpanel', { name: 'Cost' }).locator('dl.details')
   await details.getByText('Tokens', { exact: true }).waitFor()
   assert.match(await details.innerText(), /Tokens\s+[\d,]+/)
 

@@ -26,13 +26,14 @@ function look() {
     const hit = document.elementFromPoint(left + width / 2, top + height / 2)
     return hit !== null && button.contains(hit)
   }
-  const body = document.querySelector('.card-body')
-  const { top, bottom } = body.getBoundingClientRect()
+  const { top, bottom } = document.querySelector('.card-body').getBoundingClientRect()
+  const list = document.querySelector('.tray-list').getBoundingClientRect()
   return {
     buttons: buttons.length,
     covered: buttons.filter((button) => !reached(button)).map((button) => button.textContent.trim()),
     sideways: document.scrollingElement.scrollWidth - innerWidth,
-    height: bottom - top,
+    // What of the text is in view: below the head of the card, above its reasons and decisions.
+    height: Math.min(bottom, document.querySelector('.card-end').getBoundingClientRect().top) - Math.max(top, list.top, document.querySelector('.tray-row-open').getBoundingClientRect().bottom),
     edge: document.querySelector('article.card .edge > span')?.textContent ?? null,
   }
 }
@@ -40,7 +41,7 @@ function look() {
 /** In the page, counted in another way than the page does: the lines whose last character is below the edge. */
 function linesBelow() {
   const body = document.querySelector('.card-body')
-  const edge = body.getBoundingClientRect().bottom + 1
+  const edge = document.querySelector('.card-end').getBoundingClientRect().top + 1
   let below = 0
   for (const pre of body.querySelectorAll('pre')) {
     const walker = document.createTreeWalker(pre, NodeFilter.SHOW_TEXT)
@@ -98,7 +99,7 @@ story('what is cut is counted and one key away, in every window', { env: model.e
       await page.keyboard.press('End')
       await until(`${where}: the end is said`, async () => (await page.evaluate(look)).edge === 'End of the text')
       await page.keyboard.press('Home')
-      await until(`${where}: the beginning is there`, () => page.evaluate(() => document.querySelector('.card-body').scrollTop === 0))
+      await until(`${where}: the beginning is there`, () => page.evaluate(() => document.querySelector('.tray-list').scrollTop === 0))
       await page.keyboard.press('Escape')
       await page.keyboard.press('Escape')
       await until(`${where}: back at the message`, () => session.composer.evaluate((field) => field === document.activeElement))

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { until } from './until.mjs'
 
 const AXE = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
-const WIDTHS = [320, 768, 1280]
+const WIDTHS = [320, 390, 768, 1280]
 const SCHEMES = ['light', 'dark']
 
 /**
@@ -18,9 +18,19 @@ export function overflow(page) {
   })
 }
 
-/** Examines what is on the screen in both schemes and three widths. */
+/** Examines what is on the screen in both schemes and four widths, and with its sides exchanged on the smallest and the widest. */
 export async function isAccessible(page, name, prepare = async () => {}) {
   const found = []
+  const look = async (where) => {
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+    await page.evaluate(`if (!window.axe) { ${AXE} }`)
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+    for (const { id, nodes } of violations) found.push(`${name} ${where}: ${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)
+    const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
+    const downwards = await overflow(page)
+    if (downwards > 0) found.push(`${name} ${where}: the frame scrolls by ${downwards} px`)
+    if (sideways > 0) found.push(`${name} ${where}: ${sideways} px wider than the screen`)
+  }
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 })
     await prepare(width)
@@ -29,15 +39,12 @@ export async function isAccessible(page, name, prepare = async () => {}) {
       await until(`${name} is ${colorScheme}`, () =>
         page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'),
       )
-      await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
-      await page.evaluate(`if (!window.axe) { ${AXE} }`)
-      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
-      for (const { id, nodes } of violations) found.push(`${name} ${width} ${colorScheme}: ${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)
-      const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
-      const downwards = await overflow(page)
-      if (downwards > 0) found.push(`${name} ${width}: the frame scrolls by ${downwards} px`)
-      if (sideways > 0) found.push(`${name} ${width}: ${sideways} px wider than the screen`)
+      await look(`${width} ${colorScheme}`)
     }
+    if (width !== WIDTHS[0] && width !== WIDTHS.at(-1)) continue
+    await page.evaluate(() => (document.documentElement.dir = 'rtl'))
+    await look(`${width} right to left`)
+    await page.evaluate(() => (document.documentElement.dir = 'ltr'))
   }
   await page.setViewportSize({ width: 1280, height: 800 })
   assert.deepEqual([...new Set(found)], [])

@@ -48,6 +48,15 @@ export class SessionView {
     })
   }
 
+  /** Chooses an entry of the open card's menu. */
+  async choose(name) {
+    const entry = this.tray.getByRole('menuitem', { name })
+    await until(`"${name}" was chosen`, async () => {
+      if (!(await entry.isVisible())) await this.button(/^More: /, { exact: false }).click({ timeout: CLICK_MS }).catch(() => {})
+      return entry.click({ timeout: CLICK_MS }).then(() => true, () => false)
+    })
+  }
+
   /** Until the tray says this in its header. */
   async counts(text) {
     await this.tray.getByText(text, { exact: false }).first().waitFor()

@@ -1,5 +1,5 @@
 import { mount } from '@vue/test-utils'
-import { expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { defineComponent, h } from 'vue'
 import { i18n } from '@/locales'
 import { provideRuleSession } from '@/rules/ofSession'
@@ -9,27 +9,43 @@ import CardDryRun, { door } from './CardDryRun.vue'
 const CALL = { callId: 'call_1_0', name: 'execute_command', server: 'sandbox', digest: 'd1', status: 'pending', mayDecide: true } as QueueCall
 const BY = { id: 'usr_1', name: 'Ana' }
 
+let menu: HTMLElement
+
+beforeEach(() => {
+  menu = document.body.appendChild(document.createElement('div'))
+})
+afterEach(() => menu.remove())
+
+/** The entry of the open menu. */
+function entry(): HTMLButtonElement {
+  return menu.querySelector('[role=menuitem]') as HTMLButtonElement
+}
+
 function shown(call: Partial<QueueCall>) {
   const Session = defineComponent({
     setup() {
       provideRuleSession(() => 'ses_1')
-      return () => h(CardDryRun, { call: { ...CALL, ...call }, heading: 'Run a command' })
+      return () => h(CardDryRun, { call: { ...CALL, ...call }, heading: 'Run a command', place: menu })
     },
   })
   return mount(Session, { global: { plugins: [i18n] } })
 }
 
-it('asks for exactly what the card shows', async () => {
+it('asks for exactly what the card shows', () => {
   const begin = vi.spyOn(door, 'begin').mockResolvedValue({ ok: true, seq: 1 })
-  const card = shown({})
-  await card.get('button').trigger('click')
+  shown({})
+  entry().click()
   expect(begin).toHaveBeenCalledWith('ses_1', 'call_1_0', 'd1')
 })
 
 it('says why there is none', () => {
+  const begin = vi.spyOn(door, 'begin').mockClear()
   const card = shown({ noDryRun: 'network' })
   expect(card.find('button').exists()).toBe(false)
-  expect(card.text()).toContain('may reach hosts')
+  expect(entry().getAttribute('aria-disabled')).toBe('true')
+  expect(entry().textContent).toContain('may reach hosts')
+  entry().click()
+  expect(begin).not.toHaveBeenCalled()
 })
 
 it('shows what would change, and what it could not see', () => {

@@ -3,7 +3,8 @@ import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
-import type { ProviderChange, ProviderItem } from '@/wire/restTypes'
+import { usePerson } from '@/stores/person'
+import type { Me, ProviderChange, ProviderItem } from '@/wire/restTypes'
 import ProviderForm from './ProviderForm.vue'
 
 const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][], answer: {} }))
@@ -58,6 +59,36 @@ describe('the form of a provider', () => {
     await wrapper.get('form').trigger('submit')
     await flushPromises()
     expect(asked.saved).toEqual([[expect.any(String), expect.objectContaining({ baseUrl: 'http://h/v1' })]])
+  })
+
+  it('asks for one thing first, and keeps the rest under "More"', async () => {
+    const wrapper = render()
+    const first = () => wrapper.findAll('form > :not(details) input:not([type=radio])').map((input) => input.attributes('name'))
+    expect(first()).toEqual(['apiKey'])
+    await wrapper.get('input[type=radio][value=ollama]').setValue(true)
+    expect(first()).toEqual(['baseUrl'])
+    expect(wrapper.get('details.more').find('input[name=apiKey]').exists()).toBe(true)
+    // What is hidden and wrong would keep the form from being sent without a word.
+    expect(wrapper.get<HTMLDetailsElement>('details.more').element.open).toBe(false)
+    await wrapper.get('details.more input[name=id]').trigger('invalid')
+    expect(wrapper.get<HTMLDetailsElement>('details.more').element.open).toBe(true)
+  })
+
+  it('finds local servers when asked to, and offers them first', async () => {
+    usePerson().me = { user: { id: 'ana', installationAdmin: true } } as Me
+    const wrapper = render()
+    expect(asked.tests).toEqual([])
+    await wrapper.findAll('button').find((button) => button.text() === 'Find local servers')?.trigger('click')
+    await flushPromises()
+    expect(asked.tests.map(([id]) => id)).toEqual(['ollama', 'lm-studio', 'vllm', 'llama-cpp'])
+    expect(asked.tests[0]?.[1]).toMatchObject({ baseUrl: 'http://localhost:11434/v1' })
+    const tiles = wrapper.findAll('.tile')
+    expect(tiles[0]?.text()).toMatch(/Ollama\s+answers; 2 models/)
+    expect((wrapper.get('input[type=radio][value=ollama]').element as HTMLInputElement).checked).toBe(true)
+    expect(asked.saved).toEqual([])
+
+    usePerson().me = { user: { id: 'bo' } } as Me
+    expect(render().text()).not.toContain('Find local servers')
   })
 
   it('sends a key to no other vendor than the one that it was written for', async () => {

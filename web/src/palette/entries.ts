@@ -6,13 +6,14 @@ import { i18n } from '@/locales'
 import { useSession } from '@/session/store/session'
 import { SETTINGS } from '@/settings/sections'
 import { theme, type Theme } from '@/stores/appearance'
-import { isFilesOpen, isFindOpen, isImportOpen, isKeysOpen, toShare } from '@/stores/panels'
+import { isFindOpen, isImportOpen, isKeysOpen, TABS, toggleTab, toShare } from '@/stores/panels'
 import { usePerson } from '@/stores/person'
 import { useSessions } from '@/stores/sessions'
 import { useWaiting } from '@/stores/waiting'
 import { request } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { Model, ServerItem, UsagePerson } from '@/wire/restTypes'
+import '@/panel/texts.en.json'
 import './texts.en.json'
 
 export type GroupId = 'recent' | 'found' | 'sessions' | 'actions' | 'models' | 'settings' | 'servers' | 'rules' | 'people'
@@ -78,7 +79,7 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
     return [
       ...(session.isRunning ? [{ id: 'stop', label: t('palette.stop'), icon: 'i-lucide-square', keys: 'Esc Esc', run: () => session.stop() }] : []),
       { id: 'find', label: t('find.open'), icon: 'i-lucide-search', keys: '$mod F', run: () => (isFindOpen.value = true) },
-      { id: 'files', label: t('palette.files'), icon: 'i-lucide-folder', run: () => (isFilesOpen.value = !isFilesOpen.value) },
+      ...TABS.map((tab) => ({ id: tab, label: tab === 'files' ? t('palette.files') : t('palette.details', { tab: t(`panel.tab.${tab}`) }), icon: tab === 'files' ? 'i-lucide-folder' : 'i-lucide-info', run: () => toggleTab(tab) })),
       ...(item ? [{ id: 'share', label: t('palette.share'), icon: 'i-lucide-share-2', run: () => (toShare.value = item) }] : []),
       { id: 'print', label: t('palette.print'), icon: 'i-lucide-printer', keys: '$mod P', run: () => printSession(id) },
     ]

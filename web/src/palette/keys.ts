@@ -48,6 +48,7 @@ export const KEYS: readonly KeyGroup[] = [
       ['↑ ↓', 'move'],
       ['Home End', 'ends'],
       ['← →', 'fold'],
+      ['← →', 'tabs'],
       ['Enter', 'open'],
     ],
   },

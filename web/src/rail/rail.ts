@@ -24,23 +24,68 @@ export function select(ids: readonly string[], id: string, range: boolean): void
   selected.value = chosen
 }
 
+/** A session with those that share a part of its past: one entry of the list, which shows one of them. */
+export interface Family {
+  key: string
+  item: SessionItem
+  /** All of them, the oldest first. */
+  members: SessionItem[]
+  /** How many calls wait in all of them. */
+  waiting: number
+}
+
 export interface Group {
   name: string
-  items: SessionItem[]
+  families: Family[]
+}
+
+/** Every session by itself: several can be selected only where each is seen. */
+export function alone(items: readonly SessionItem[]): Family[] {
+  return items.map((item) => ({ key: item.id, item, members: [item], waiting: item.waiting }))
+}
+
+/** Forks stand where the newest of them would. The one that is open is shown, else one that waits, else the newest. */
+export function families(items: readonly SessionItem[], openId?: string): Family[] {
+  const known = new Map(items.map((item) => [item.id, item]))
+  const found = new Map<string, SessionItem[]>()
+  for (const item of items) {
+    const root = rootOf(item, known)
+    found.set(root, [...(found.get(root) ?? []), item])
+  }
+  return [...found].map(([key, all]) => ({
+    key,
+    item: all.find(({ id }) => id === openId) ?? all.find(({ waiting }) => waiting > 0) ?? (all[0] as SessionItem),
+    members: all.toSorted((a, b) => a.createdAt.localeCompare(b.createdAt) || a.id.localeCompare(b.id)),
+    waiting: all.reduce((sum, { waiting }) => sum + waiting, 0),
+  }))
+}
+
+/** The oldest ancestor that is known, or named by one that is. */
+function rootOf(item: SessionItem, known: ReadonlyMap<string, SessionItem>): string {
+  const seen = new Set<string>()
+  let id = item.id
+  for (let origin = item.forkedFrom; origin && !seen.has(id); origin = known.get(id)?.forkedFrom) {
+    seen.add(id)
+    id = origin.sessionId
+  }
+  return id
 }
 
 const DAY_MS = 86_400_000
 
 /** What waits for a person comes first, then what is pinned, then by day. */
-export function groups(items: readonly SessionItem[], now: Date): Group[] {
-  const waiting = items.filter((item) => item.waiting > 0)
-  const out: Group[] = waiting.length > 0 ? [{ name: t('rail.waiting'), items: waiting }] : []
-  for (const item of items) {
-    if (item.waiting > 0) continue
-    const name = item.isPinned ? t('rail.pinned') : dayName(new Date(item.updatedAt), now)
+export function groups(entries: readonly Family[], now: Date): Group[] {
+  const waiting = entries.filter((family) => family.waiting > 0)
+  const out: Group[] = waiting.length > 0 ? [{ name: t('rail.waiting'), families: waiting }] : []
+  for (const family of entries) {
+    if (family.waiting > 0) continue
+    const isPinned = family.members.some((item) => item.isPinned)
+    // Any of them is in its place by the newest.
+    const newest = family.members.reduce((at, item) => (item.updatedAt > at ? item.updatedAt : at), '')
+    const name = isPinned ? t('rail.pinned') : dayName(new Date(newest), now)
     const last = out[out.length - 1]
-    if (last?.name === name) last.items.push(item)
-    else out.push({ name, items: [item] })
+    if (last?.name === name) last.families.push(family)
+    else out.push({ name, families: [family] })
   }
   return out
 }

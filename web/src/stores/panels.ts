@@ -4,8 +4,16 @@ import type { SessionItem } from '@/wire/restTypes'
 
 /** The search in the open session. */
 export const isFindOpen = ref(false)
-/** The files of the open session. */
-export const isFilesOpen = ref(false)
+/** The tabs of the panel beside the open session. */
+export const TABS = ['files', 'changes', 'context', 'rules', 'cost'] as const
+export type PanelTab = (typeof TABS)[number]
+/** The one that is open; null while the panel is closed. The page of the session keeps it in its address. */
+export const openTab = ref<PanelTab | null>(null)
+
+/** Opens the panel at a tab, or closes it there. */
+export function toggleTab(tab: PanelTab): void {
+  openTab.value = openTab.value === tab ? null : tab
+}
 /** What leads everywhere: sessions, actions, settings. */
 export const isPaletteOpen = ref(false)
 /** The list of all keys. */

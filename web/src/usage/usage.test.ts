@@ -1,7 +1,9 @@
+import { mount } from '@vue/test-utils'
 import { describe, expect, it } from 'vitest'
+import { i18n } from '@/locales'
 import type { UsageItem } from '@/wire/restTypes'
 import { eachDay, filtersOf, queryOf, requestOf } from './filters'
-import { costByModel, tokensByPart } from './UsageChart.vue'
+import UsageChart, { costByModel, tokensByPart, trendOf } from './UsageChart.vue'
 
 const NOW = new Date('2026-11-25T23:30:00Z')
 const read = (query: Record<string, string>) => filtersOf(query, NOW)
@@ -75,5 +77,37 @@ describe('series', () => {
       { name: 'Newest message', values: [0, 2] },
       { name: 'Output', values: [0, 4] },
     ])
+  })
+})
+
+describe('the chart', () => {
+  const show = () =>
+    mount(UsageChart, {
+      props: { title: 'Cost', days: ['2026-11-23', '2026-11-24'], series: [{ name: 'dear', values: [1, 2] }, { name: 'odd', values: [0, 0], unknown: [false, true] }], words: (value: number) => `$${value}`, file: 'x.csv' },
+      global: { plugins: [i18n] },
+    })
+
+  it('compares the newer half of the days with the older one', () => {
+    expect(trendOf([9, 1, 1, 2, 1])).toEqual({ share: 0.5, days: 2 })
+    expect([trendOf([0, 5]), trendOf([5]), trendOf([])]).toEqual([null, null, null])
+  })
+
+  it('says the sum, that it is not all where prices are unknown, and the trend', () => {
+    expect(show().get('.sum').text()).toBe('at least $3 100 % more than in the day before')
+  })
+
+  it('says the values of a day that the arrows went to', async () => {
+    const chart = show()
+    const told = () => chart.get('.told').text()
+    const press = (key: string) => chart.get('.plot').trigger('keydown', { key })
+    expect(told()).toBe('')
+    await press('ArrowLeft')
+    expect(told()).toMatch(/Nov 24, 2026\s+\$2.*dear\s+\$2.*odd\s+unknown/s)
+    await press('ArrowLeft')
+    expect(told()).toMatch(/Nov 23, 2026\s+\$1\s*dear\s+\$1$/)
+    await press('ArrowLeft')
+    expect(told()).toContain('Nov 23')
+    await press('Escape')
+    expect(told()).toBe('')
   })
 })

@@ -11,7 +11,11 @@ export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 export interface Cue {
   kind: CueKind
   text: string
+  /** It is read before what the call is about. */
+  isGrave: boolean
 }
+
+const GRAVE: ReadonlySet<CueKind> = new Set<CueKind>(['drift', 'destructive', 'leaves'])
 
 const MAX_CUES = 4
 
@@ -27,7 +31,7 @@ export function cuesOf(call: QueueCall): Cue[] {
   return cues
     .filter((kind): kind is CueKind => kind !== false)
     .slice(0, MAX_CUES)
-    .map((kind) => ({ kind, text: textOf(kind, call) }))
+    .map((kind) => ({ kind, text: textOf(kind, call), isGrave: GRAVE.has(kind) }))
 }
 
 function textOf(kind: CueKind, call: QueueCall): string {

@@ -72,7 +72,33 @@ describe('the card', () => {
     expect(wrapper.get('h3').text()).toBe('Write CHANGELOG.md')
     expect(wrapper.text()).toContain("this session's sandbox, no network")
     expect(wrapper.text()).toContain('New content: 2 lines, 8 bytes')
-    for (const name of ['Approve', 'Reject', 'Edit']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
+    for (const name of ['Approve', 'Reject', 'More']) expect(has(`${name}: Write CHANGELOG.md`)).toBe(true)
+  })
+
+  it('keeps the rest in a menu, whose keys are its own', async () => {
+    show([queueCall('a')])
+    const open = async () => {
+      await button('More: Write a.md').trigger('click')
+      await settled()
+    }
+    const entries = () => wrapper.findAll('[role=menuitem]').map((entry) => entry.attributes('aria-label'))
+    expect(entries()).toEqual([])
+    await open()
+    expect(entries()).toEqual(['Edit: Write a.md', 'Read all: Write a.md'])
+    expect(document.activeElement?.getAttribute('aria-label')).toBe('Edit: Write a.md')
+    await key('ArrowDown')
+    expect(document.activeElement?.getAttribute('aria-label')).toBe('Read all: Write a.md')
+    for (const letter of ['a', 'r', 's']) await key(letter)
+    expect(wrapper.emitted('decide')).toBeUndefined()
+    expect(wrapper.find('.card-reason').exists()).toBe(false)
+    await key('Escape')
+    expect(entries()).toEqual([])
+    expect(document.activeElement?.getAttribute('aria-label')).toBe('More: Write a.md')
+    expect(wrapper.emitted('leave')).toBeUndefined()
+    await open()
+    vi.advanceTimersByTime(GUARD_MS)
+    await key('e')
+    expect(has('Approve edited: Write a.md')).toBe(true)
   })
 
   it('says how long it can be decided, and once that this ends soon', async () => {

@@ -336,7 +336,7 @@ describe('in the tray', () => {
     show([queueCall('a')])
     vi.advanceTimersByTime(GUARD_MS)
     const labels = page.findAll('.actions .ap-button').map((button) => button.attributes('aria-label'))
-    expect(labels.slice(0, 4)).toEqual(['Approve', 'Reject', 'Edit', 'Always…'].map((words) => `${words}: Write a.md`))
+    expect(labels.slice(0, 4)).toEqual(['Approve', 'Reject', 'Always…', 'More'].map((words) => `${words}: Write a.md`))
     await page.get('[aria-keyshortcuts=S]').trigger('click')
     await settle()
     vi.advanceTimersByTime(GUARD_MS)

@@ -13,9 +13,10 @@ const run = (count: number, status: CallStatus) => Array.from({ length: count },
 
 describe('rows', () => {
   const cases: [string, Entry[], string[]][] = [
-    ['puts neighbouring calls together', [word, ...run(2, 'completed')], ['user', 'calls 2']],
-    ['leaves five finished calls open', run(5, 'completed'), ['calls 5']],
-    ['folds six finished calls', run(6, 'completed'), ['calls 6 folded']],
+    ['puts neighbouring calls together, and folds them', [word, ...run(2, 'completed')], ['user', 'calls 2 folded']],
+    ['leaves one finished call open', run(1, 'completed'), ['calls 1']],
+    ['folds calls that ended in different ways', [...run(4, 'completed'), callEntry(5, 'rejected')], ['calls 5 folded']],
+    ['keeps a run open while one waits', [...run(2, 'completed'), callEntry(3, 'pending')], ['calls 3']],
     ['keeps a run open while one is running', [...run(6, 'completed'), callEntry(7, 'executing')], ['calls 7']],
     ['never hides an unknown outcome', [...run(6, 'completed'), callEntry(7, 'unknown')], ['calls 7']],
   ]

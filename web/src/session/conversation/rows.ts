@@ -1,17 +1,15 @@
-/** Entries as the transcript lays them out: calls stand together, and a long run of finished ones folds. */
+/** Entries as the transcript lays them out: calls stand together, and several finished ones fold into one line. */
 import { exitCodeOf } from '@/approval/call/describe'
 import type { CallStatus } from '@/wire/types'
 import type { CallEntry, Entry, Running, SaidEntry } from './conversation'
 
 /** The most transcript entries that are in the DOM at once: of 150, one place is the answer's that is being written. */
 export const WINDOW = 147
-/** A run of more finished calls than this is one row until it is opened. */
-export const FOLDED_CALLS = 5
-
 export interface CallsRow {
   kind: 'calls'
   key: string
   calls: CallEntry[]
+  /** All are finished, and there are several: they are one line until it is opened. */
   isFoldable: boolean
 }
 
@@ -141,7 +139,7 @@ export function marginsOf(all: readonly Told[], me: string | undefined): Map<str
 }
 
 function isFoldable(calls: readonly CallEntry[]): boolean {
-  return calls.length > FOLDED_CALLS && calls.every(({ call }) => FINISHED.has(call.status))
+  return calls.length > 1 && calls.every(({ call }) => FINISHED.has(call.status))
 }
 
 export interface OutcomeCount {

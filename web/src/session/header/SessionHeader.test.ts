@@ -1,18 +1,13 @@
-import '@nuxt/ui/components/Popover.vue'
-import { flushPromises, mount, type VueWrapper } from '@vue/test-utils'
+import { mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
-import { EMPTY } from '@/session/conversation/conversation'
-import { withRunning } from '@/session/conversation/streaming'
 import { useSession } from '@/session/store/session'
-import { politeText } from '@/ui/announcer'
-import { newest, no, settled, systemReady } from '@/wire/testing'
-import type { SessionUsage, SystemReady } from '@/wire/types'
-import CompactionChoice from './CompactionChoice.vue'
+import { openTab } from '@/stores/panels'
+import { newest, settled, systemReady } from '@/wire/testing'
+import type { SessionUsage } from '@/wire/types'
 import { contextParts } from './ContextParts.vue'
-import FreshContext from './FreshContext.vue'
 import SessionHeader from './SessionHeader.vue'
 import { contextShare, contextTitle, contextWords, costWords } from './ContextGauge.vue'
 import WindowChoice from './WindowChoice.vue'
@@ -24,106 +19,14 @@ const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '
 beforeEach(() => setActivePinia(createPinia()))
 afterEach(() => document.body.replaceChildren())
 
-const turn = { turn: 1, iteration: 1, attempt: 0, phase: 'model', text: '', reasoning: '', since: '2026-01-01T00:00:00Z' } as const
-
-it.each([
-  ['before anything was said', EMPTY],
-  ['while the agent works', withRunning(EMPTY, turn)],
-])('offers a fresh context in the details %s', async (_, conversation) => {
-  useSession().conversation = conversation
+it('opens the panel with the context, and closes it again', async () => {
   const header = mount(SessionHeader, { attachTo: document.body, global: { plugins: [i18n, router] } })
   const details = header.findAll('button').find((button) => button.text() === 'Details')
   await details?.trigger('click')
-  await flushPromises()
-  await vi.waitFor(() => expect(document.body.textContent).toContain('Start with fresh context'))
+  expect([openTab.value, details?.attributes('aria-expanded')]).toEqual(['context', 'true'])
+  await details?.trigger('click')
+  expect([openTab.value, details?.attributes('aria-expanded')]).toEqual([null, 'false'])
   header.unmount()
-})
-
-describe('the compaction', () => {
-
-
-  it('shows what the session chose, and takes another choice at once', async () => {
-    vi.useFakeTimers()
-    setActivePinia(createPinia())
-    const session = useSession()
-    session.open('ses_1')
-    await newest().ready({ ...systemReady(), compaction: ['delete-old', 'delete-middle'] })
-    const choose = vi.spyOn(session, 'chooseCompaction').mockResolvedValue({ ok: true })
-    const choice = mount(CompactionChoice, { global: { plugins: [i18n] } })
-    const select = choice.get('select')
-    expect(select.element.selectedOptions[0]?.text).toBe('delete-old, delete-middle')
-    expect(select.findAll('option')).toHaveLength(6)
-    await select.setValue('delete-middle')
-    expect(choose).toHaveBeenCalledWith(['delete-middle'])
-    await select.setValue('')
-    expect(choose).toHaveBeenLastCalledWith([])
-    choice.unmount()
-    session.close()
-    vi.useRealTimers()
-  })
-})
-
-describe('a fresh context', () => {
-
-
-  const router = createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: {} }] })
-
-  let control: VueWrapper
-
-  async function open(change: Partial<SystemReady['state']> = {}): Promise<void> {
-    useSession().open('ses_1')
-    await newest().ready({ state: { ...systemReady().state, ...change } })
-    control = mount(FreshContext, { global: { plugins: [i18n, router] } })
-  }
-
-  async function press(): Promise<void> {
-    await control.get('button').trigger('click')
-    await settled()
-  }
-
-  const refusal = () => control.find('[role=alert]')
-
-  beforeEach(() => {
-    vi.useFakeTimers()
-    setActivePinia(createPinia())
-    politeText.value = ''
-  })
-  afterEach(() => {
-    control.unmount()
-    useSession().close()
-    vi.useRealTimers()
-  })
-
-  it('says what it does, begins a new context, and says so aloud', async () => {
-    await open()
-    expect(control.get('button').text()).toBe('Start with fresh context')
-    expect(control.text()).toContain('The transcript stays.')
-    await press()
-    expect(newest().last).toMatchObject({ command: 'history:reset', payload: {} })
-    expect(control.emitted('begun')).toBe(undefined)
-    await newest().last.answer({ ok: true, seq: 1 })
-    expect(control.emitted('begun')).toHaveLength(1)
-    expect(politeText.value).toBe('New context. The model no longer sees what is above.')
-    expect(refusal().exists()).toBe(false)
-  })
-
-  it('sends nothing while the agent works, and says what to do first', async () => {
-    await open({ running: { turn: 1, iteration: 1, attempt: 0, phase: 'model', text: '', reasoning: '', since: '2026-01-01T00:00:00Z' } })
-    await press()
-    expect(newest().sent).toEqual([])
-    expect(refusal().text()).toBe('The agent is working. Stop it first.')
-  })
-
-  it('says why there is no new context', async () => {
-    await open()
-    await press()
-    await newest().last.answer(no('nothing_to_do', 'a turn is running; stop it first'))
-    expect(refusal().text()).toBe('The context was not changed: a turn is running; stop it first')
-    await newest().lose()
-    await press()
-    expect(refusal().text()).toBe('The context was not changed: you are offline.')
-    expect(control.emitted('begun')).toBe(undefined)
-  })
 })
 
 describe('the window', () => {
