@@ -53,7 +53,7 @@ pub use command::{
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
-    BY_VENDOR, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Gap, Gaps,
+    BY_VENDOR, CompactedByVendor, Compaction, CompactionReport, ContextSize, CutKind, Gaps,
     LOWER_LIMIT, SHORTEN_RESULTS, SummarisedBy,
 };
 pub use event::{Commit, CommitError, Event, EventFacts, SCHEMA, UnfinishedWork};

@@ -177,11 +177,11 @@ pub struct CompactedByVendor {
 
 /// A place where entries were removed from memory because no request can include them; the journal has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Gap {
+struct Gap {
     /// Number of entries in memory before the gap.
-    pub after: usize,
+    after: usize,
     /// Number of removed entries.
-    pub entries: u64,
+    entries: u64,
 }
 
 /// The gaps among the entries in memory, in order.
