@@ -9,8 +9,9 @@ use crate::session::{Control, Event, Outcome};
 
 /// Receives the events of all sessions that run at this gateway.
 ///
-/// Each event is told once, after it is stored and in the order of its session: with several gateways by the
-/// one that stored it. After `kill -9` an event that was stored may not be told; the journal has it.
+/// Each event is told at most once, after it is stored and in the order of its session: with several gateways
+/// by the one that stored it. An event is not told if the gateway was killed right after storing it, or lost
+/// the store's answer; the journal has it.
 pub trait ServiceObserver: Send + Sync {
     /// Called on the session's task, so that it must not block.
     fn observe(&self, session: &SessionKey, event: &ServiceEvent);
