@@ -1,13 +1,13 @@
-//! What a turn without tools costs, counted in the log of the real program: whatever a feature adds to each
-//! turn shows here.
+//! What a turn costs, without tools and with five calls, counted in the log of the real program: whatever a
+//! feature adds to each turn shows here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::model_stub::ModelStub;
+use crate::model_stub::{ModelStub, Reply};
 use crate::support::{Server, TestSocket, person, until};
 
 /// The turns that are counted. What is done once a second happens far less often meanwhile, and the context
@@ -117,4 +117,37 @@ async fn a_plain_turn_is_two_appends_and_reads_nothing() {
     // The question and the answer.
     assert_eq!(told(&lines, "Counting the tokens of an entry"), 2 * TURNS);
     assert_eq!(told(&lines, "Reading the catalogue of models"), 0);
+}
+
+/// Each of five decisions is one commit. Who may act is read where something starts: after the answer that asks
+/// for calls, at the last decision, and at the last result.
+#[tokio::test]
+async fn a_round_of_five_calls_reads_three_times_who_may_act() {
+    const ROUNDS: u64 = 3;
+    let folder = TempDir::new().unwrap();
+    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+    let model = ModelStub::start().await;
+    let env = [
+        ("SPL_LOG_LEVEL", "trace"),
+        ("SPL_LOG_FORMAT", "json"),
+        ("SPL_LOG_OUTPUT", log.to_str().unwrap()),
+    ];
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &[]);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    for _ in 0..ROUNDS {
+        let calls = [(); 5].map(|()| ("list_files", json!({})));
+        model.will(Reply::answer("", &calls)).then_say("Seen");
+        socket.say("look five times").await;
+        for _ in 0..5 {
+            let card = socket.wait_for_approval().await;
+            socket.approve(&card).await;
+        }
+        assert_eq!(socket.wait_for_answer().await, "Seen");
+    }
+    drop(server);
+    let lines = lines(&log, 0);
+    let asked = lines.iter().filter_map(statement);
+    let asked = asked.filter(|it| it.contains("u.role = 'viewer' OR t.suspended_at"));
+    assert_eq!(asked.count() as u64, 3 * ROUNDS);
 }

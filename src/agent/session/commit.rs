@@ -22,10 +22,9 @@ use crate::store::records::UsageRows;
 
 /// The number of commits between snapshots.
 const SNAPSHOT_EVERY: u64 = 128;
-/// The same if other programs may read them.
-const SHOWN_SNAPSHOT_EVERY: u64 = 16;
-/// The time after a commit until the snapshot is brought up to date, if other programs may read it.
-const QUIET_FOR: Duration = Duration::from_secs(1);
+/// The longest time that a snapshot is behind, if other programs may read it. A busy session makes one for many
+/// commits.
+const BEHIND_FOR: Duration = Duration::from_secs(2);
 /// The pause between two checks of an unsettled commit while the store is away.
 const SETTLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -291,16 +290,10 @@ impl Replica {
             }
         }
         self.projection.update_after(&self.key, control, used);
-        let is_shown = self.journal.shows_snapshots();
-        let every = if is_shown {
-            SHOWN_SNAPSHOT_EVERY
-        } else {
-            SNAPSHOT_EVERY
-        };
-        if commit.version.is_multiple_of(every) {
+        if commit.version.is_multiple_of(SNAPSHOT_EVERY) {
             self.keep_snapshot();
-        } else if is_shown {
-            self.snapshot_at = Instant::now().checked_add(QUIET_FOR);
+        } else if self.snapshot_at.is_none() && self.journal.shows_snapshots() {
+            self.snapshot_at = Instant::now().checked_add(BEHIND_FOR);
         }
     }
 

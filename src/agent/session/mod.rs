@@ -288,11 +288,18 @@ impl LiveSession {
     }
 
     async fn handle(&mut self, message: Message) {
-        // Outcomes are checked when all that came together are known, and the others decide nothing.
-        let is_checked = !matches!(
-            message,
-            Message::Outcome { .. } | Message::Join { .. } | Message::Tools { .. }
-        );
+        let is_checked = match &message {
+            // Outcomes are checked when all that came together are known, and the others decide nothing.
+            Message::Outcome { .. } | Message::Join { .. } | Message::Tools { .. } => false,
+            Message::Submit { submission, .. } => !self.leaves_others_pending(&submission.action),
+            Message::Files { .. }
+            | Message::Queue { .. }
+            | Message::Refresh
+            | Message::EndTurn
+            | Message::Delete { .. }
+            | Message::Updates(_)
+            | Message::Evict => true,
+        };
         let is_barred = is_checked && self.is_barred().await;
         if is_barred {
             self.end_turns().await;
@@ -346,6 +353,20 @@ impl LiveSession {
             self.end_turns().await;
         }
         self.advance().await;
+    }
+
+    /// Returns true if the action decides one call of an answer while others wait for a person too: then it
+    /// starts nothing, because calls start with the last decision.
+    fn leaves_others_pending(&self, action: &SessionAction) -> bool {
+        let SessionAction::Decide { decision, .. } = action else {
+            return false;
+        };
+        let turn = self.replica.state.control.turn.iter();
+        let (mut is_own, mut is_other) = (false, false);
+        for call in turn.flat_map(|turn| &turn.queue).filter(|call| call.is_pending()) {
+            *if call.id == decision.call { &mut is_own } else { &mut is_other } = true;
+        }
+        is_own && is_other
     }
 
     /// Returns true if work goes on for a person who may no longer act: then no rule decides, and nothing

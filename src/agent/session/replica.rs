@@ -44,8 +44,7 @@ pub(in crate::agent) struct Replica {
     pub(in crate::agent) cluster: Arc<Cluster>,
     /// Runs the writing of snapshots.
     pub(in crate::agent) snapshots: TaskTracker,
-    /// The time of the next snapshot if nothing is committed until then; `None` = it is up to date, or only
-    /// this program reads it.
+    /// The time of the next snapshot; `None` = it is up to date, or only this program reads it.
     pub(in crate::agent) snapshot_at: Option<Instant>,
     /// The time of the next check of a commit that may or may not have been stored. Until that is settled
     /// nothing new is started, because the commit may have cancelled it.
