@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::app::{self, Purpose};
 use crate::config::{self, Flag, LoadedSettings, Log, LogOutput, Preset, Sources};
 use crate::gateway::Check;
+use crate::store::audit::acting::{self, Door};
 use crate::store::{Access, Store};
 use crate::telemetry::{Telemetry, redact};
 use crate::tenancy::{Clock, Tenancy};
@@ -223,6 +224,27 @@ fn load(options: &Options, preset: Preset) -> Result<LoadedSettings, config::Pro
 }
 
 async fn execute(
+    command: Command,
+    loaded: &LoadedSettings,
+    settings_file: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
+    // What a server does by itself is its own; every other command is somebody at this machine.
+    let door = match command {
+        Command::Serve | Command::Agent(_) => Door::Gateway,
+        Command::Link { .. }
+        | Command::Doctor
+        | Command::Health
+        | Command::Config(_)
+        | Command::Backup { .. }
+        | Command::Restore { .. }
+        | Command::Replay(_)
+        | Command::Admin(_) => Door::CommandLine,
+    };
+    let done = run_command(command, loaded, settings_file);
+    Box::pin(acting::through(door, None, done)).await
+}
+
+async fn run_command(
     command: Command,
     loaded: &LoadedSettings,
     settings_file: Option<&Path>,

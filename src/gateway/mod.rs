@@ -19,6 +19,7 @@ pub mod socket;
 mod spa;
 mod unread_body;
 mod unreadable_head;
+mod visit;
 pub mod wire;
 mod word_list;
 
