@@ -113,3 +113,6 @@ CREATE TABLE decisions (
 CREATE INDEX decisions_unsent ON decisions (tenant, at) WHERE NOT is_sent;
 CREATE INDEX decisions_at ON decisions (tenant, at);
 CREATE INDEX decisions_of_person ON decisions (tenant, person, at);
+
+-- The journals are read once more, for what was decided in them.
+UPDATE sessions SET usage_version = 0;

@@ -2,6 +2,7 @@
 
 mod admin;
 mod agent;
+mod audit;
 mod backup;
 mod health;
 mod replay;
@@ -124,6 +125,9 @@ enum Command {
     /// Manage tenants, people and keys; works beside a running server.
     #[command(subcommand)]
     Admin(admin::AdminCommand),
+    /// Sign, check and export the audit; works beside a running server.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
 }
 
 #[derive(Subcommand)]
@@ -238,7 +242,8 @@ async fn execute(
         | Command::Backup { .. }
         | Command::Restore { .. }
         | Command::Replay(_)
-        | Command::Admin(_) => Door::CommandLine,
+        | Command::Admin(_)
+        | Command::Audit(_) => Door::CommandLine,
     };
     let done = run_command(command, loaded, settings_file);
     Box::pin(acting::through(door, None, done)).await
@@ -270,6 +275,7 @@ async fn run_command(
         Command::Restore { file, force } => backup::restore(loaded, &file, force).await,
         Command::Replay(args) => replay::run(args, loaded).await,
         Command::Admin(command) => admin::run(command, loaded).await,
+        Command::Audit(command) => Box::pin(audit::run(command, loaded)).await,
     }
 }
 

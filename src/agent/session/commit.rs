@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::replica::{Replica, StaleReason};
 use super::telemetry;
+use crate::agent::audit::decisions::decision_rows;
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
 use crate::agent::journal::projection::RowNeed;
@@ -87,7 +88,8 @@ impl Replica {
                     self.unsettled = None;
                     telemetry::count(self, &commit);
                     telemetry::record(self, &commit);
-                    let used = UsageFold::of(&self.state.control).apply(&commit);
+                    let mut used = UsageFold::of(&self.state.control).apply(&commit);
+                    used.decisions = decision_rows(&self.state.control, &commit);
                     let had_waiting = has_waiting(&self.state.control);
                     self.state.apply_linked(&commit, link);
                     self.widen().await;

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::super::Error;
 use super::super::audit::{Act, ActName, ChainHead, StoredRecord};
-use super::super::db::{Db, PerRow, Statement, args};
+use super::super::db::{Arg, Db, PerRow, Statement, args};
 use super::{scope, session_id, tenant_id};
-use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp};
+use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of a page.
 const MAX_ROWS: i64 = 500;
@@ -77,6 +77,8 @@ pub struct DecisionRow {
     /// Counts the records of the commit, from 0.
     pub place: u64,
     pub at: Timestamp,
+    /// The owner of the session.
+    pub owner: UserId,
     pub act: String,
     /// The person who decided.
     pub person: Option<String>,
@@ -88,7 +90,7 @@ pub struct DecisionRow {
 }
 
 /// Selects records of the audit.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
     /// Only what this person did.
     pub person: Option<String>,
@@ -104,6 +106,8 @@ pub struct AuditFilter {
     pub from: Option<i64>,
     /// Only before this time.
     pub to: Option<i64>,
+    /// True for decisions in sessions alone.
+    pub is_decision: bool,
 }
 
 /// A record of the audit in a list: an act, or a decision in a session.
@@ -349,6 +353,18 @@ impl<'s> Audit<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
+    /// Says whether anybody outside gets records: decisions wait for them from now on.
+    pub async fn set_has_receivers(&self, has_receivers: bool) -> Result<(), Error> {
+        let sql = if has_receivers {
+            "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ('', 'receivers', '') \
+             ON CONFLICT DO NOTHING"
+        } else {
+            "DELETE FROM audit_cursors WHERE tenant = '' AND receiver = 'receivers'"
+        };
+        self.db.execute(sql, args![]).await?;
+        Ok(())
+    }
+
     /// How far a receiver got with a chain.
     pub async fn cursor(&self, chain: &Scope, receiver: &str) -> Result<Option<String>, Error> {
         let sql = "SELECT place FROM audit_cursors WHERE tenant = $1 AND receiver = $2";
@@ -443,7 +459,8 @@ impl<'s> Audit<'s> {
             act.as_str(),
             family.as_str(),
             limit,
-            format!("%/{}", escaped(&tool)).as_str()
+            format!("%/{}", escaped(&tool)).as_str(),
+            filter.is_decision
         ];
         self.db.fetch_all(LISTED, values).await
     }
@@ -500,7 +517,7 @@ const LISTED: &str = "SELECT at, place, act, person, session, body, link FROM ( 
     WHERE tenant = $1 AND at >= $2 AND at <= $3 AND at <= $4 AND ($6 = '' OR person = $6) \
     AND ($7 = '' OR (kind = 'session' AND subject = $7)) \
     AND ($8 = '' OR (kind = 'tool' AND (subject = $8 OR subject LIKE $13 ESCAPE '\\'))) \
-    AND $9 = '' AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) AS acts \
+    AND $9 = '' AND NOT $14 AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) AS acts \
     WHERE at < $4 OR place < $5 ORDER BY at DESC, place DESC LIMIT $12) AS acts \
     UNION ALL SELECT at, place, act, person, session, body, link FROM ( \
     SELECT * FROM (SELECT at, 'd' || session || '.' || SUBSTR(CAST(1000000000000 + version AS TEXT), 2) \
@@ -538,4 +555,36 @@ impl DueRow {
             },
         })
     }
+}
+
+/// Writes the decisions of a session into the index.
+pub(super) fn keep_decisions<'r>(
+    rows: impl Iterator<Item = (&'r SessionKey, &'r DecisionRow)>,
+) -> impl Iterator<Item = Statement> {
+    const KEEP: PerRow = PerRow {
+        before: "INSERT INTO decisions (tenant, session, version, place, at, owner, act, person, \
+                 server, tool, verdict, body, is_sent) VALUES ",
+        row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOT EXISTS (SELECT 1 FROM audit_cursors \
+              WHERE tenant = '' AND receiver = 'receivers'))",
+        between: ", ",
+        after: " ON CONFLICT DO NOTHING",
+    };
+    let rows = rows.map(|(key, row)| -> Vec<Arg> {
+        let int = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        args![
+            key.tenant.as_str(),
+            key.session.as_str(),
+            int(row.version),
+            int(row.place),
+            row.at.0,
+            row.owner.as_str(),
+            row.act.as_str(),
+            row.person.as_deref().unwrap_or_default(),
+            row.server.as_str(),
+            row.tool.as_str(),
+            row.verdict.as_str(),
+            row.body.as_str()
+        ]
+    });
+    KEEP.statements(rows)
 }

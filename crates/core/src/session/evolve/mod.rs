@@ -43,7 +43,7 @@ impl SessionState {
 
 impl Control {
     /// Folds the commit that follows this state.
-    pub(super) fn apply(&mut self, commit: &Commit) {
+    pub fn apply(&mut self, commit: &Commit) {
         let totals = self.usage.totals;
         for event in &commit.events {
             self.evolve(event, commit.at);
