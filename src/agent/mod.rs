@@ -4,6 +4,7 @@
 //! [`Sessions`] is the only way in: every door tells, watches and reads sessions through it.
 
 mod attachments;
+mod audit;
 mod budget;
 mod checkpoints;
 mod cluster;
@@ -26,6 +27,11 @@ pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
 pub use attachments::{AttachmentLimits, Attachments};
+pub use audit::{
+    Anchor, AuditAccess, AuditCheck, AuditError, AuditPage, AuditParts, AuditPlace, AuditSettings,
+    AuditStanding, AuditTrail, BrokenSession, ExportLine, ListedRecord, PassedRecord, Receivers,
+    RecordForms, TimestampError, check_all, check_lines,
+};
 pub use budget::{
     BudgetChange, BudgetError, BudgetSettings, BudgetView, BudgetWhose, Budgets, Probe, ProbeError,
 };

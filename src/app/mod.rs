@@ -27,11 +27,11 @@ pub use agent::{AgentApp, Purpose};
 pub use contexts::Extensions;
 pub use doctor::examine;
 pub use listen::address::{AddressInUse, base_url, bind};
-pub use services::store_settings;
+pub use services::{open_audit, store_settings};
 
 use services::Services;
 
-use crate::agent::Sessions;
+use crate::agent::{AuditTrail, Sessions};
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
@@ -63,6 +63,8 @@ pub struct App {
     pub sessions: Sessions,
     /// The people and keys, for tests.
     pub tenancy: Tenancy,
+    /// The audit, for tests.
+    pub audit: AuditTrail,
     listener: TcpListener,
     router: axum::Router,
     io: SocketIo,
@@ -151,6 +153,7 @@ impl App {
             report: report.now(),
             sessions: sessions.clone(),
             tenancy: tenancy.clone(),
+            audit: state.audit.clone(),
             listener,
             router,
             io,
@@ -241,6 +244,7 @@ fn gateway_state(
         system: services.report.clone(),
         models: Arc::new(ModelList::new(Clock::system())),
         providers: services.providers.clone(),
+        audit: services.audit.clone(),
         notifications: services::notifications::start(settings, url, services)?,
         body_limit: socket_settings(settings).frame_bytes,
         limits: door_limits(&settings.runtime.limits),

@@ -2,6 +2,7 @@
 
 mod admin;
 mod agent;
+mod audit;
 mod backup;
 mod health;
 mod replay;
@@ -15,6 +16,7 @@ use std::time::Duration;
 use crate::app::{self, Purpose};
 use crate::config::{self, Flag, LoadedSettings, Log, LogOutput, Preset, Sources};
 use crate::gateway::Check;
+use crate::store::audit::acting::{self, Door};
 use crate::store::{Access, Store};
 use crate::telemetry::{Telemetry, redact};
 use crate::tenancy::{Clock, Tenancy};
@@ -123,6 +125,9 @@ enum Command {
     /// Manage tenants, people and keys; works beside a running server.
     #[command(subcommand)]
     Admin(admin::AdminCommand),
+    /// Sign, check and export the audit; works beside a running server.
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
 }
 
 #[derive(Subcommand)]
@@ -227,6 +232,28 @@ async fn execute(
     loaded: &LoadedSettings,
     settings_file: Option<&Path>,
 ) -> anyhow::Result<ExitCode> {
+    // What a server does by itself is its own; every other command is somebody at this machine.
+    let door = match command {
+        Command::Serve | Command::Agent(_) => Door::Gateway,
+        Command::Link { .. }
+        | Command::Doctor
+        | Command::Health
+        | Command::Config(_)
+        | Command::Backup { .. }
+        | Command::Restore { .. }
+        | Command::Replay(_)
+        | Command::Admin(_)
+        | Command::Audit(_) => Door::CommandLine,
+    };
+    let done = run_command(command, loaded, settings_file);
+    Box::pin(acting::through(door, None, done)).await
+}
+
+async fn run_command(
+    command: Command,
+    loaded: &LoadedSettings,
+    settings_file: Option<&Path>,
+) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve => serve::serve(loaded, Purpose::Gateway).await,
         Command::Agent(args) => Box::pin(agent::run(args, loaded)).await,
@@ -248,6 +275,7 @@ async fn execute(
         Command::Restore { file, force } => backup::restore(loaded, &file, force).await,
         Command::Replay(args) => replay::run(args, loaded).await,
         Command::Admin(command) => admin::run(command, loaded).await,
+        Command::Audit(command) => Box::pin(audit::run(command, loaded)).await,
     }
 }
 

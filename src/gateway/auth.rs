@@ -14,6 +14,7 @@ use super::error::ApiError;
 use crate::config::AuthMode;
 use crate::domain::{Caller, Code, Role, Scope};
 use crate::session::Refusal;
+use crate::store::audit::acting;
 use crate::tenancy::{self, AuthenticatedCaller, Credential};
 
 /// The header with the CSRF token that a page sends with its cookie on every unsafe method.
@@ -73,6 +74,7 @@ impl FromRequestParts<GatewayState> for AuthenticatedPage {
         let peer = state.access.peer(parts);
         if state.auth_mode == AuthMode::None {
             let authenticated = enter_locally(state, peer).await?;
+            acting::identify(&authenticated.caller);
             return Ok(Self {
                 authenticated,
                 csrf: String::new(),
@@ -100,6 +102,7 @@ impl FromRequestParts<GatewayState> for AuthenticatedPage {
             .authenticate(&credential)
             .await
             .map_err(refused)?;
+        acting::identify(&authenticated.caller);
         Ok(Self {
             authenticated,
             csrf,

@@ -25,6 +25,7 @@ use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
 use super::unread_body::read_to_the_end;
+use super::visit::visit;
 use super::{DoorLimits, GatewayState};
 use crate::domain::{Code, RequestId};
 use crate::telemetry::instruments;
@@ -49,6 +50,7 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 
 /// Wraps the routes and the socket layer. Every request passes through this guard.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
+    let inner = inner.layer(from_fn_with_state(state.clone(), visit));
     surround(&state.access, &state.limits, inner)
 }
 
@@ -143,14 +145,19 @@ async fn finish(mut request: Request, next: Next) -> Response {
 }
 
 /// Returns the path as it is logged: without the secret of a share link.
-fn told(path: &str) -> &str {
+pub(super) fn told(path: &str) -> &str {
     let links = ["/shared/", "/api/shared/"];
     let link = links.into_iter().find(|link| path.starts_with(link));
     link.unwrap_or(path)
 }
 
+/// Returns true if the path is one of the agent as an MCP server.
+pub(super) fn is_of_agent(path: &str) -> bool {
+    STREAMS.contains(&path) || path == "/message"
+}
+
 fn is_data(path: &str) -> bool {
-    let is_exposed = STREAMS.contains(&path) || path == "/message";
+    let is_exposed = is_of_agent(path);
     ["/api/", SOCKET_PATH, "/healthz", "/readyz", "/metrics"]
         .iter()
         .any(|start| path.starts_with(start))

@@ -19,6 +19,7 @@ pub mod socket;
 mod spa;
 mod unread_body;
 mod unreadable_head;
+mod visit;
 pub mod wire;
 mod word_list;
 
@@ -44,7 +45,7 @@ pub use openapi::openapi_json;
 pub use spa::page_is_built;
 pub use unreadable_head::explain as explain_unreadable_head;
 
-use crate::agent::{Notifications, Sessions};
+use crate::agent::{AuditTrail, Notifications, Sessions};
 use crate::config::AuthMode;
 use crate::domain::{Code, Shares};
 use crate::providers::Providers;
@@ -76,6 +77,8 @@ pub struct GatewayState {
     pub models: Arc<ModelList>,
     /// The model providers that sessions may use.
     pub providers: Providers,
+    /// The audit of everything that people and the gateway do.
+    pub audit: AuditTrail,
     /// The notification targets outside of the page for waiting calls.
     pub notifications: Notifications,
     /// The maximum size of a request body in bytes.

@@ -11,6 +11,7 @@ mod agent_mode;
 mod approvals;
 mod architecture;
 mod attachments;
+mod audit;
 mod backup;
 mod bad_input;
 mod budgets;

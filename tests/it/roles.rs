@@ -2,7 +2,7 @@
 //! tenant about what is their own, a colleague's and the tenant's, against the table of `docs/roles.md`;
 //! and by somebody of another tenant, and about what is not there, which is always not found.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -37,6 +37,94 @@ const OPEN: &[&str] = &[
 
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
 const CREATES: &[&str] = &["put_provider", "count_tokens"];
+
+/// What each operation that changes something is in the audit of its tenant.
+const ACTS: &[(&str, &str)] = &[
+    ("put_sharing", "tenant.links_switched"),
+    ("put_mail", "user.mail_set"),
+    ("put_provider", "provider.set"),
+    ("delete_provider", "provider.removed"),
+    ("set_mcp_secret", "secret.set"),
+    ("delete_mcp_secret", "secret.removed"),
+    ("add_mcp_server", "server.added"),
+    ("change_mcp_server", "server.changed"),
+    ("delete_mcp_server", "server.removed"),
+    ("set_mcp_tool", "tool.set"),
+    ("create_rule", "rule.added"),
+    ("delete_rule", "rule.removed"),
+    ("set_budget", "budget.set"),
+    ("delete_budget", "budget.removed"),
+    ("create_skill", "skill.added"),
+    ("replace_skill", "skill.replaced"),
+    ("switch_skill", "skill.switched"),
+    ("delete_skill", "skill.removed"),
+    ("set_model_default", "model_default.set"),
+    ("clear_model_default", "model_default.removed"),
+    ("set_compaction", "compaction.set"),
+    ("clear_compaction", "compaction.removed"),
+    ("add_webhook", "webhook.added"),
+    ("delete_webhook", "webhook.removed"),
+    ("share_session", "session.shared"),
+    ("stop_sharing", "session.share_removed"),
+    ("rename_passkey", "passkey.renamed"),
+    ("delete_passkey", "passkey.removed"),
+];
+
+/// Operations that change something and are no acts of their own: what they do to sessions is in their journals,
+/// or comes later; others only ask.
+const NO_ACTS: &[&str] = &[
+    "accept_mcp_installation",
+    "add_passkey",
+    "answer_elicitation",
+    "attach_file",
+    "begin_dry_run",
+    "cancel_mcp_installation",
+    "challenge_gesture",
+    "challenge_passkey",
+    "change_session",
+    "change_sessions",
+    "check_mcp_installation",
+    "check_models",
+    "check_skill",
+    "complete_argument",
+    "connect_mcp_server",
+    "count_tokens",
+    "create_session",
+    "decide_call",
+    "delete_file",
+    "delete_session",
+    "disconnect_mcp_server",
+    "dismiss_mcp_connection",
+    "drop_dry_run",
+    "fill_mcp_bundle_entry",
+    "fill_mcp_registry_entry",
+    "fork_session",
+    "get_prompt",
+    "import_sessions",
+    "issue_ticket",
+    "make_gesture",
+    "plan_undo",
+    "preview_mcp_package",
+    "preview_rule",
+    "put_file",
+    "read_for_view",
+    "read_pasted_servers",
+    "read_resource",
+    "read_view",
+    "replace_mcp_bundle",
+    "reset_context",
+    "restart_mcp_server",
+    "retry_mcp_installation",
+    "send_message",
+    "simulate_rule",
+    "test_mcp_server",
+    "test_new_mcp_server",
+    "test_provider",
+    "test_webhook",
+    "undo_change",
+    "upload_mcp_bundle",
+    "verify_audit",
+];
 
 /// The things of one person, real behind each id.
 #[derive(Clone)]
@@ -293,6 +381,31 @@ async fn ask(app: &TestApp, key: &str, asked: (&Method, &str), body: &Value) -> 
     request.send().await.unwrap().status().as_u16()
 }
 
+/// A record of the audit: its place, what was done and by whom.
+type Recorded = (String, String, Option<String>);
+
+/// The newest records of the audit of a tenant, as somebody who sees all has them.
+async fn recorded(auditor: &Client, limit: usize) -> Vec<Recorded> {
+    let page = auditor
+        .get(&format!("/api/audit?limit={limit}"))
+        .await
+        .ok(200);
+    let items = page["items"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    items
+        .map(|item| {
+            let (id, act) = (text(&item["id"]), text(&item["act"]));
+            (id.unwrap(), act.unwrap(), text(&item["person"]["id"]))
+        })
+        .collect()
+}
+
+/// The id of the user who has a key.
+async fn user_of(app: &TestApp, key: &str) -> String {
+    let me = Client::with_key(app, key).get("/api/auth/me").await.ok(200);
+    me["user"]["id"].as_str().unwrap().to_owned()
+}
+
 /// `yes`: the role is let through, whatever comes of it. `no`: it is told that it may not. `–`: not found.
 fn word(status: u16) -> &'static str {
     match status {
@@ -403,6 +516,9 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
     let colleagues = things(&app, &colleague, "colleague", "person").await;
     let stranger = app.person_with("other", Role::Owner).await;
     let operations = operations(&app).await;
+    let auditor = app.person_with("acme", Role::Owner).await;
+    let auditor = Client::with_key(&app, &auditor.key);
+    let mut unseen: BTreeSet<&str> = ACTS.iter().map(|(id, _)| *id).collect();
     let mut table = Table::new();
     let mut wrong = String::new();
     // Before anything is asked, so that no turn of one takes the model's words for another.
@@ -412,6 +528,7 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
     }
     for actor in actors {
         let role = actor.role;
+        let user = user_of(&app, &actor.person.key).await;
         for spec in COMMANDS {
             let auth = Some(actor.own.session.as_str());
             let mut socket = TestSocket::open(app.address, &actor.person, auth).await;
@@ -423,6 +540,13 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
                 .entry(row)
                 .or_default()
                 .push(if may { "yes" } else { "no" });
+        }
+        let unsaid = operations.iter().filter(|it| {
+            let is_said = ACTS.iter().any(|(id, _)| *id == it.id) || NO_ACTS.contains(&&*it.id);
+            it.method != Method::GET && !OPEN.contains(&&*it.id) && !is_said
+        });
+        for operation in unsaid {
+            let _ = writeln!(wrong, "`{}` is in ACTS or in NO_ACTS", operation.id);
         }
         for operation in operations
             .iter()
@@ -448,7 +572,20 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
                             writeln!(wrong, "another tenant: {id} of {role}'s {name}: {status}");
                     }
                 }
+                let expected = ACTS.iter().find(|(operation, _)| operation == id);
+                let newest = recorded(&auditor, 1).await.pop();
                 let status = ask(&app, &actor.person.key, (method, &target), &body).await;
+                if let Some((_, act)) = expected {
+                    let since = recorded(&auditor, 20).await.into_iter();
+                    let since = since.take_while(|record| Some(record) != newest.as_ref());
+                    let found: Vec<Recorded> = since.filter(|(_, it, _)| it == act).collect();
+                    if let Some((_, _, by)) = found.first() {
+                        unseen.remove(id.as_str());
+                        if status >= 300 || found.len() > 1 || by.as_deref() != Some(&user) {
+                            let _ = writeln!(wrong, "{role}: {id} ({name}): {status}: {found:?}");
+                        }
+                    }
+                }
                 let said = word(status);
                 if matches!(said, "broken" | "signed out") {
                     let _ = writeln!(wrong, "{} {id} ({name}): {status}", actor.role);
@@ -456,6 +593,12 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
                 table.entry((id.clone(), name)).or_default().push(said);
             }
         }
+    }
+    for id in unseen {
+        let _ = writeln!(
+            wrong,
+            "`{id}` was never found in the audit as what ACTS says"
+        );
     }
     let written = written();
     for ((operation, object), cells) in &table {

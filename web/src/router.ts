@@ -29,6 +29,7 @@ export const router = createRouter({
         { path: 'settings/:section', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },
         { path: 'admin/rules', name: 'rules', component: () => import('@/pages/RulesPage.vue') },
+        { path: 'admin/audit', name: 'audit', component: () => import('@/pages/AuditPage.vue') },
         { path: 'admin/system', name: 'system', component: () => import('@/pages/SystemPage.vue') },
         { path: ':rest(.*)*', name: 'lost', component: () => import('@/pages/LostPage.vue') },
       ],

@@ -8,6 +8,7 @@ mod client;
 mod egress;
 mod guard;
 mod mail;
+mod syslog;
 
 pub use client::{
     Error, Settings, authorities, authorities_pem, below, client, guarded_client, install_tls,
@@ -18,3 +19,4 @@ pub use egress::{
 };
 pub use guard::{BlockedHost, Guard, blocked};
 pub use mail::{Mail, MailError, Mailer, is_mail_address};
+pub use syslog::{Syslog, SyslogError, SyslogMessage};

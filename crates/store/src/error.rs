@@ -46,6 +46,9 @@ pub enum Error {
         /// The value, or its location.
         value: String,
     },
+    /// A change of an audited table has no record in the audit: a defect of this program.
+    #[error("a change of `{0}` has no record in the audit")]
+    Unrecorded(&'static str),
     /// A sealed value cannot be opened.
     #[error(transparent)]
     Sealed(#[from] super::sealed::UnsealError),
@@ -113,7 +116,9 @@ impl Error {
             Self::Database(error) => fault_of(error),
             Self::Redis { trouble, .. } => trouble.fault(),
             Self::NoAnswer | Self::NoWorker(_) => Fault::Transient,
-            Self::Migration(_) | Self::Corrupt { .. } | Self::Sealed(_) => Fault::Internal,
+            Self::Migration(_) | Self::Corrupt { .. } | Self::Unrecorded(_) | Self::Sealed(_) => {
+                Fault::Internal
+            }
             Self::Taken(_)
             | Self::TooLarge { .. }
             | Self::Unusable { .. }
@@ -133,6 +138,7 @@ impl Error {
             | Self::Migration(_)
             | Self::Taken(_)
             | Self::TooLarge { .. }
+            | Self::Unrecorded(_)
             | Self::Sealed(_)
             | Self::Unusable { .. }
             | Self::Locked { .. } => false,

@@ -8,6 +8,7 @@
 //! Start at [`Store::open`]. [`LiveStore`] is the seam to journals, [`Records`] leads to all tables, and
 //! [`live::cluster_bus`] is the line between gateways. Statements for both databases go through `db`.
 
+pub mod audit;
 pub mod backup;
 pub mod clock;
 mod data_dir;

@@ -14,6 +14,7 @@ mod error;
 mod gesture;
 mod limits;
 mod password;
+mod refusals;
 mod secret;
 mod service;
 mod setup;
@@ -29,6 +30,7 @@ pub use gesture::{
     Ways,
 };
 pub use limits::network;
+pub use refusals::RefusedRequest;
 pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secret};
 pub use service::Tenancy;
 pub use setup::{Link, Setup};

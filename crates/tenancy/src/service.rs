@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::gesture::{Gestures, Passkeys, RelyingParty};
 use crate::limits::Limits;
 use crate::password::Passwords;
+use crate::refusals::Refusals;
 use crate::setup::Setup;
 use crate::tickets::Tickets;
 
@@ -35,6 +36,7 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
     pub(crate) checked: CredentialCache,
     pub(crate) tickets: Tickets,
+    pub(crate) refusals: Refusals,
     pub(crate) revoked: broadcast::Sender<Revocation>,
 }
 
@@ -49,6 +51,7 @@ impl Tenancy {
                 limits: Limits::new(&clock),
                 checked: CredentialCache::default(),
                 tickets: Tickets::default(),
+                refusals: Refusals::default(),
                 revoked: broadcast::channel(REVOCATIONS).0,
                 clock,
             }),

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use secrecy::SecretString;
 
 use super::credential::{AuthenticatedCaller, Revocation};
+use super::refusals::Attempt;
 use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
-use sepal_core::domain::{Caller, CredentialId, Tenant, TenantId, User};
+use sepal_core::domain::{Caller, CredentialId, Scope, Tenant, TenantId, User};
+use sepal_store::audit::ActName;
 use sepal_store::records::{NewWebSession, UserRecord};
 
 /// A new sign-in of a browser.
@@ -29,24 +31,47 @@ impl Tenancy {
     ) -> Result<SignedIn, Error> {
         let tenant_name = tenant.unwrap_or(DEFAULT_TENANT);
         let name = name.trim();
-        self.parts
-            .limits
-            .attempt(peer, &format!("{tenant_name}/{name}"))?;
+        let limits = &self.parts.limits;
+        if let Err(error) = limits.attempt(peer, &format!("{tenant_name}/{name}")) {
+            let attempt = Attempt {
+                name: ActName::SignInLimited,
+                chain: Scope::Installation,
+                kind: "installation",
+                subject: String::new(),
+                peer: None,
+            };
+            self.note_attempt(attempt.from(peer), None).await;
+            return Err(error);
+        }
         let tenant = self.records().tenants().find_by_name(tenant_name).await?;
         // An unknown tenant costs the same look-up and the same hash as a known one.
         let nowhere = TenantId::from_bits(0);
         let tenant_id = tenant.as_ref().map_or(&nowhere, |tenant| &tenant.id);
         let record = self.records().users().find_by_name(tenant_id, name).await?;
+        // Names that nobody has are not told: people type passwords there.
+        let attempt = Attempt {
+            name: ActName::SignInFailed,
+            chain: match &tenant {
+                Some(tenant) => Scope::Tenant(tenant.id.clone()),
+                None => Scope::Installation,
+            },
+            kind: "user",
+            subject: record
+                .as_ref()
+                .map_or_else(String::new, |it| it.user.id.to_string()),
+            peer: None,
+        };
         let record = record.filter(UserRecord::may_enter);
         let hash = record.as_ref().and_then(|r| r.password_hash.clone());
         let fits = self.parts.passwords.verify(password, hash.clone()).await?;
-        match (tenant, record) {
-            (Some(tenant), Some(record)) if fits => {
-                let admitted = self.admit(record.user, tenant, hash).await?;
-                admitted.ok_or(Error::WrongPassword)
-            }
-            _ => Err(Error::WrongPassword),
+        let admitted = match (tenant, record) {
+            (Some(tenant), Some(record)) if fits => self.admit(record.user, tenant, hash).await?,
+            _ => None,
+        };
+        if admitted.is_none() {
+            self.note_attempt(attempt.from(peer), None).await;
         }
+        admitted.ok_or(Error::WrongPassword)
     }
 
     /// Ends a sign-in and closes its sockets. Keys are revoked, not signed out.

@@ -100,7 +100,7 @@ impl Budgets {
             let row = self.row(holder, offer.id(), &model, used, answered.is_ok());
             let rows = UsageRows {
                 requests: vec![row],
-                calls: Vec::new(),
+                ..UsageRows::default()
             };
             if let Err(error) = self.0.records.usage().add(&key, &rows, 0).await {
                 tracing::warn!(%error, "What asking a model once used is not kept");

@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::membership::Membership;
-use super::message::{ClusterMessage, SessionUpdate};
+use super::message::{AppendedCommit, ClusterMessage, SessionUpdate};
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::feed::{FeedItem, Outlet};
-use crate::domain::{GatewayId, SessionKey};
+use crate::domain::{Digest, GatewayId, SessionKey};
 use crate::session::Commit;
 use crate::store::live::cluster_bus::{Address, ClusterBus};
 
@@ -61,12 +61,20 @@ impl Broadcaster {
     }
 
     /// Announces an appended commit. If the commit is too large to send, followers read it from the journal.
-    pub(in crate::agent) fn publish_commit(&self, key: &SessionKey, commit: &Commit, bytes: usize) {
+    pub(in crate::agent) fn publish_commit(
+        &self,
+        key: &SessionKey,
+        (commit, link): (&Commit, &Option<Digest>),
+        bytes: usize,
+    ) {
         self.publish(key, || {
             if bytes > MOST_BYTES {
                 SessionUpdate::Moved(commit.version)
             } else {
-                SessionUpdate::Commit(Arc::new(commit.clone()))
+                SessionUpdate::Commit(AppendedCommit {
+                    commit: Arc::new(commit.clone()),
+                    link: link.clone(),
+                })
             }
         });
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::feed::Notice;
 use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::feed::running_answer::{Delta, RunningAnswer};
-use crate::domain::{CallId, GatewayId, ResourceRef, SandboxId, SessionKey};
+use crate::domain::{CallId, Digest, GatewayId, ResourceRef, SandboxId, SessionKey};
 use crate::mcp::ToolProgress;
 use crate::servers::ServerUpdate;
 use crate::session::Commit;
@@ -18,7 +18,7 @@ use crate::store::live::cluster_bus::Address;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::agent) enum SessionUpdate {
     /// The commit was appended.
-    Commit(Arc<Commit>),
+    Commit(AppendedCommit),
     /// A commit of this version was appended; it is too large to send.
     Moved(u64),
     /// A piece of the answer that streams at the sender.
@@ -37,6 +37,16 @@ pub(in crate::agent) enum SessionUpdate {
     Answer(RunningAnswer),
     /// The session was deleted.
     Deleted,
+}
+
+/// A commit that another gateway appended.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::agent) struct AppendedCommit {
+    #[serde(flatten)]
+    pub(in crate::agent) commit: Arc<Commit>,
+    /// Its link; `None` = the gateway runs an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) link: Option<Digest>,
 }
 
 /// A message on the cluster bus.

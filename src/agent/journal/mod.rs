@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use self::fence::Fence;
 use super::feed::ShownEvent;
 use super::mailbox::store_away;
-use crate::domain::{Code, SessionKey};
+use crate::domain::{Code, Digest, SessionKey};
 use crate::history;
 use crate::jobs::Pool;
+use crate::session::proof::{Chain, LinkedCommit, link_after};
 use crate::session::{Commit, CommitError, Refusal, SessionState, UnfinishedWork};
 use crate::store::{AppendOutcome, LiveStore, NewRecord, Record, Snapshot};
 
@@ -25,7 +26,7 @@ const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
 /// The schema version of a snapshot's body; a snapshot of another version is ignored, which costs time and no
 /// data.
-const SNAPSHOT_SCHEMA: u32 = 5;
+const SNAPSHOT_SCHEMA: u32 = 6;
 
 /// Serializes at most two states at the same time. Many sessions may go idle together, and each further
 /// thread would only wait for a processor, with memory of its own.
@@ -85,8 +86,13 @@ impl JournalError {
 
 /// The definite result of an append.
 pub(super) enum AppendResult {
-    /// The commit is durable; its size in bytes.
-    Stored(usize),
+    /// The commit is durable.
+    Stored {
+        /// Its size.
+        bytes: usize,
+        /// Its link.
+        link: Digest,
+    },
     /// Another gateway wrote this version.
     Conflict,
     /// The store is away or damaged; the commit may or may not have been stored.
@@ -177,16 +183,21 @@ impl Journal {
         Fence::new(Arc::clone(&self.store), self.key.clone(), version)
     }
 
-    /// Appends a commit, and if the store's answer is lost, asks the store for the result. `wake` is
-    /// published to other gateways in the same step.
+    /// Appends a commit that follows the state `after`, and if the store's answer is lost, asks the store for
+    /// the result. `wake` is published to other gateways in the same step.
     pub(super) async fn append(
         &self,
+        after: &SessionState,
         commit: &Commit,
-        is_active: bool,
         wake: Option<Bytes>,
     ) -> AppendResult {
-        let body = match commit.to_bytes() {
-            Ok(body) => Bytes::from(body),
+        let is_active = commit.is_unfinished_after(after.control.unfinished());
+        let LinkedCommit { body, link } = match LinkedCommit::new(
+            &after.control,
+            after.link.as_ref(),
+            commit,
+        ) {
+            Ok(linked) => linked,
             Err(error) => {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
                 return AppendResult::Unfit(Refusal::new(Code::Internal, "internal error"));
@@ -198,32 +209,34 @@ impl Journal {
             first_seq: commit.seq.saturating_add(1),
             last_seq: commit.last_seq(),
             is_active,
-            body,
+            body: Bytes::from(body),
             wake,
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
-            AppendOutcome::Ok => AppendResult::Stored(bytes),
+            AppendOutcome::Ok => AppendResult::Stored { bytes, link },
             AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 AppendResult::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
             }
-            AppendOutcome::Conflict => self.settle(commit).await.unwrap_or(AppendResult::Conflict),
-            AppendOutcome::Unknown(error) => self
-                .settle(commit)
-                .await
-                .unwrap_or(AppendResult::Away(error)),
+            AppendOutcome::Conflict => {
+                (self.settle(commit, link).await).unwrap_or(AppendResult::Conflict)
+            }
+            AppendOutcome::Unknown(error) => {
+                (self.settle(commit, link).await).unwrap_or(AppendResult::Away(error))
+            }
         }
     }
 
-    /// Writes a whole new journal in one step; fails with `too_large` above [`MAX_CREATED_BYTES`]. Its key is
-    /// still unknown to everybody else.
-    pub(super) async fn create(&self, commits: &[Commit]) -> Result<(), Refusal> {
+    /// Writes a whole new journal in one step, and returns the link of its last commit; fails with `too_large`
+    /// above [`MAX_CREATED_BYTES`]. Its key is still unknown to everybody else.
+    pub(super) async fn create(&self, commits: &[Commit]) -> Result<Option<Digest>, Refusal> {
         let mut records = Vec::with_capacity(commits.len());
+        let mut chain = Chain::default();
         let mut bytes = 0_usize;
         for (at, commit) in commits.iter().enumerate() {
             // The last commit decides whether the new session starts active.
             let is_last = at + 1 == commits.len();
-            let body = commit.to_bytes().map_err(|error| {
+            let body = chain.append(commit).map_err(|error| {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
                 Refusal::new(Code::Internal, "internal error")
             })?;
@@ -246,7 +259,7 @@ impl Journal {
             });
         }
         match self.store.create(&self.key, records).await {
-            AppendOutcome::Ok => Ok(()),
+            AppendOutcome::Ok => Ok(chain.into_link()),
             AppendOutcome::Conflict => Err(Refusal::new(Code::Internal, "internal error")),
             AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 Err(Refusal::new(Code::TooLarge, error.to_string()))
@@ -259,12 +272,13 @@ impl Journal {
     }
 
     /// Checks if the journal contains this very commit; `None` if its version was never written.
-    async fn settle(&self, commit: &Commit) -> Option<AppendResult> {
+    async fn settle(&self, commit: &Commit, link: Digest) -> Option<AppendResult> {
         let before = commit.version.saturating_sub(1);
         match self.store.read_after_version(&self.key, before, 1).await {
             Ok(records) => records.first().map(|record| {
                 if record.commit_id == commit.commit_id {
-                    AppendResult::Stored(record.body.len())
+                    let bytes = record.body.len();
+                    AppendResult::Stored { bytes, link }
                 } else {
                     AppendResult::Conflict
                 }
@@ -345,7 +359,8 @@ fn apply_next(state: &mut SessionState, record: &Record) -> Result<Commit, Journ
         let found = record.version;
         return Err(JournalError::Gap { expected, found });
     }
-    state.apply(&commit);
+    let link = link_after(&record.body, state.link.as_ref())?;
+    state.apply_linked(&commit, link);
     Ok(commit)
 }
 

@@ -8,7 +8,7 @@ mod access;
 mod forms;
 mod mailing;
 mod sending;
-mod signature;
+pub(super) mod signature;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub(super) fn new_secret() -> SecretString {
 
 /// Returns the value of `webhook-signature`; `None` if the secret has another form. `at` is the time of the
 /// attempt in seconds since 1970.
-pub(super) fn sign(secret: &str, id: &str, at: i64, body: &str) -> Option<String> {
+pub(in crate::agent) fn sign(secret: &str, id: &str, at: i64, body: &str) -> Option<String> {
     let bytes = STANDARD.decode(secret.strip_prefix(PREFIX)?).ok()?;
     let mut mac = Hmac::<Sha256>::new_from_slice(&Zeroizing::new(bytes)).ok()?;
     mac.update(format!("{id}.{at}.{body}").as_bytes());

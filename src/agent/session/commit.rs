@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use super::replica::{Replica, StaleReason};
 use super::telemetry;
+use crate::agent::audit::decisions::decision_rows;
 use crate::agent::cluster::message::ClusterMessage;
 use crate::agent::feed::{FeedItem, ShownEvent};
 use crate::agent::journal::projection::RowNeed;
@@ -13,7 +14,7 @@ use crate::agent::journal::{AppendResult, JournalError};
 use crate::agent::mailbox::{Acknowledgement, damaged, deleted, store_away};
 use crate::agent::service_events::ServiceEvent;
 use crate::agent::usage::fold::UsageFold;
-use crate::domain::CommitId;
+use crate::domain::{CommitId, Digest};
 use crate::session::{
     Activity, Command, Commit, Control, Gateway, Inputs, Refusal, SCHEMA, decide,
 };
@@ -76,20 +77,20 @@ impl Replica {
                 events,
                 is_inherited: false,
             };
-            let is_active = commit.is_unfinished_after(control.unfinished());
             // When no other gateway is known to live, the append also carries the announcement of the commit.
             let is_alone = self.cluster.membership.is_alone();
             let wake = (is_alone && self.cluster.is_shared())
                 .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
                 .flatten();
-            match self.journal.append(&commit, is_active, wake).await {
-                AppendResult::Stored(bytes) => {
+            match self.journal.append(&self.state, &commit, wake).await {
+                AppendResult::Stored { bytes, link } => {
                     self.unsettled = None;
                     telemetry::count(self, &commit);
                     telemetry::record(self, &commit);
-                    let used = UsageFold::of(&self.state.control).apply(&commit);
+                    let mut used = UsageFold::of(&self.state.control).apply(&commit);
+                    used.decisions = decision_rows(&self.state.control, &commit);
                     let had_waiting = has_waiting(&self.state.control);
-                    self.state.apply(&commit);
+                    self.state.apply_linked(&commit, link);
                     self.widen().await;
                     self.show(&commit);
                     let need = self.row_need(had_waiting, &used);
@@ -211,11 +212,12 @@ impl Replica {
         }
     }
 
-    /// Applies a commit that another gateway appended.
-    pub(super) async fn follow(&mut self, commit: &Commit) {
+    /// Applies a commit that another gateway appended. One without its link is read from the store.
+    pub(super) async fn follow(&mut self, commit: &Commit, link: Option<Digest>) {
         let version = self.state.control.version;
-        if commit.version == version.saturating_add(1) {
-            self.state.apply(commit);
+        let link = link.filter(|_| commit.version == version.saturating_add(1));
+        if let Some(link) = link {
+            self.state.apply_linked(commit, link);
             self.widen().await;
             self.show_creation(version);
             self.show(commit);
@@ -271,7 +273,7 @@ impl Replica {
         if let Some(bytes) = bytes {
             self.cluster
                 .broadcaster
-                .publish_commit(&self.key, commit, bytes);
+                .publish_commit(&self.key, (commit, &self.state.link), bytes);
         }
         let control = &self.state.control;
         let runner = control

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{LiveSession, StaleReason};
-use crate::agent::cluster::message::SessionUpdate;
+use crate::agent::cluster::message::{AppendedCommit, SessionUpdate};
 use crate::agent::effects::first_attempt;
 use crate::agent::effects::tool_call::workspace::OwnersDoor;
 use crate::agent::feed::FeedItem;
@@ -30,8 +30,9 @@ impl LiveSession {
 
     async fn hear_one(&mut self, update: SessionUpdate) {
         match update {
-            SessionUpdate::Commit(commit) => {
-                self.replica.follow(&commit).await;
+            SessionUpdate::Commit(appended) => {
+                let AppendedCommit { commit, link } = appended;
+                self.replica.follow(&commit, link).await;
                 self.reconcile();
             }
             SessionUpdate::Moved(version) => {

@@ -135,10 +135,10 @@ async fn write_fork(
         }
     }
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
-    let (commits, state) = fork.finish(id(), now);
+    let (commits, mut state) = fork.finish(id(), now);
     let attachments = &sessions.0.factory.parts.attachments;
     attachments.share(key, &new.session, now).await?;
     let journal = Journal::new(Arc::clone(&sessions.0.store), new.clone());
-    journal.create(&commits).await?;
+    state.link = journal.create(&commits).await?;
     Ok((journal, state))
 }

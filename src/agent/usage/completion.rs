@@ -10,10 +10,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::fold::UsageFold;
+use crate::agent::audit::decisions::decision_rows;
 use crate::agent::journal::JournalError;
 use crate::agent::mailbox::store_away;
 use crate::domain::SessionKey;
-use crate::session::{Commit, Refusal};
+use crate::session::{Commit, Control, Refusal};
 use crate::store::records::{UsageProgress, UsageRows};
 use crate::store::{Error, LiveStore, Records};
 
@@ -167,6 +168,7 @@ async fn complete(
 ) -> Result<(), CompletionError> {
     let key = &progress.key;
     let mut fold = UsageFold::default();
+    let mut control = Control::default();
     let mut version = 0;
     loop {
         let began = Instant::now();
@@ -180,7 +182,9 @@ async fn complete(
             let used = fold.apply(&commit);
             if commit.version > progress.version {
                 rows.append(used);
+                rows.decisions.extend(decision_rows(&control, &commit));
             }
+            control.apply(&commit);
         }
         version = end;
         records.usage().add(key, &rows, version).await?;

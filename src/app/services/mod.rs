@@ -1,6 +1,7 @@
 //! Opens the services that every way of running needs, with or without a listener: store, people, sandboxes,
 //! sessions.
 
+pub(super) mod audit;
 pub(super) mod notifications;
 
 use std::sync::Arc;
@@ -11,11 +12,13 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use audit::open_audit;
+
 use super::contexts::Extensions;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};
 use crate::agent::{
-    self, AgentFactory, AgentParts, AttachmentLimits, Attachments, BudgetSettings, Budgets,
-    ContextSources, Reviewer, Sessions, SessionsSettings,
+    self, AgentFactory, AgentParts, AttachmentLimits, Attachments, AuditTrail, BudgetSettings,
+    Budgets, ContextSources, Reviewer, Sessions, SessionsSettings,
 };
 use crate::config::{self, Settings};
 use crate::domain::MicroUsd;
@@ -42,6 +45,7 @@ pub(super) struct Services {
     pub(super) installation: String,
     pub(super) store: Store,
     pub(super) tenancy: Tenancy,
+    pub(super) audit: AuditTrail,
     pub(super) providers: Providers,
     pub(super) report: System,
     pub(super) sessions: Sessions,
@@ -113,10 +117,12 @@ impl Services {
         };
         let factory = AgentFactory::new(parts);
         let sessions = start_sessions(&store, settings, factory, &agents).await?;
+        let audit = audit::start(settings, &store, &tenancy, &agents).await?;
         Ok(Self {
             installation,
             store,
             tenancy,
+            audit,
             providers,
             report,
             sessions,

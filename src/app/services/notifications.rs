@@ -43,7 +43,7 @@ pub(in crate::app) fn start(
     Ok(notifications)
 }
 
-fn mailer(smtp: &config::Smtp) -> anyhow::Result<Option<Mailer>> {
+pub(super) fn mailer(smtp: &config::Smtp) -> anyhow::Result<Option<Mailer>> {
     let Some(url) = &smtp.url else {
         return Ok(None);
     };

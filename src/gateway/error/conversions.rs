@@ -112,6 +112,7 @@ impl From<store::Error> for ApiError {
             | store::Error::Migration(_)
             | store::Error::TooLarge { .. }
             | store::Error::Corrupt { .. }
+            | store::Error::Unrecorded(_)
             | store::Error::Sealed(_)
             | store::Error::Unusable { .. }
             | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),

@@ -1,6 +1,7 @@
 //! The REST door, one file per noun.
 
 mod approvals;
+mod audit;
 mod auth;
 mod budgets;
 #[cfg(test)]
@@ -71,6 +72,7 @@ pub(super) fn routes() -> ApiRouter {
             budgets::delete_budget
         ))
         .merge(notifications::routes())
+        .merge(audit::routes())
         .merge(operation())
 }
 

@@ -12,6 +12,7 @@ use crate::agent::{self, Acknowledgement};
 use crate::domain::SessionKey;
 use crate::gateway::wire::{self, ParsedCommand, RefusalPayload};
 use crate::session::Refusal;
+use crate::store::audit::acting::{self, Door};
 
 /// Runs the tasks of a connection until the user's access ends, and returns the reason.
 pub(super) async fn run(
@@ -24,8 +25,11 @@ pub(super) async fn run(
         match connection.queued.next().await {
             // Boxed, because a socket is idle for most of its life.
             ConnectionTask::Answer(inbound) => {
-                if let Some(end) = Box::pin(answer(context, client, connection, key, inbound)).await
-                {
+                let caller = &connection.entered.caller;
+                let answer = answer(context, client, connection, key, inbound);
+                let address = context.state.access.peer(client.parts()).address;
+                let answer = acting::of_caller(Door::Socket, caller, Some(address), answer);
+                if let Some(end) = Box::pin(answer).await {
                     return end;
                 }
             }

@@ -1,6 +1,7 @@
 //! The single table of wire events (docs/protocol.md): converts events and signals to frames, and client
 //! commands to session requests. Socket and REST share it.
 
+pub mod audit;
 mod call;
 mod command;
 mod event;

@@ -2,6 +2,7 @@
 //! Redis is a real server per case, PostgreSQL a database of its own.
 
 mod attachments;
+mod audit;
 mod contract;
 mod doors;
 mod durability;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secrecy::ExposeSecret as _;
-use sepal::agent::Sessions;
+use sepal::agent::{AuditTrail, Sessions};
 use sepal::app::{App, Extensions, Purpose};
 use sepal::config::{self, Settings, Sources};
 use sepal::domain::{Role, TenantId};
@@ -27,6 +27,7 @@ pub(crate) struct TestApp {
     pub(crate) model: ModelStub,
     pub(crate) tenancy: Tenancy,
     pub(crate) sessions: Sessions,
+    pub(crate) audit: AuditTrail,
     pub(crate) folder: TempDir,
     /// Where figures are given without a key.
     pub(crate) metrics: Option<SocketAddr>,
@@ -251,6 +252,7 @@ impl TestApp {
         let app = App::build_with(&settings, listener, Purpose::Gateway, own);
         let app = Box::pin(app).await.unwrap();
         let (address, tenancy, sessions) = (app.address, app.tenancy.clone(), app.sessions.clone());
+        let audit = app.audit.clone();
         let (installation, metrics) = (app.installation.clone(), app.metrics);
         let (stop, serving) = (CancellationToken::new(), TaskTracker::new());
         let stopped = stop.clone();
@@ -262,6 +264,7 @@ impl TestApp {
             model,
             tenancy,
             sessions,
+            audit,
             folder,
             metrics,
             extra,

@@ -42,6 +42,7 @@ const PAGES = [
   { to: '/admin/providers', icon: 'i-lucide-cpu', name: 'providers.title' },
   { to: '/usage', icon: 'i-lucide-chart-column', name: 'usage.title' },
   { to: '/admin/rules', icon: 'i-lucide-list-checks', name: 'palette.teamRules' },
+  { to: '/admin/audit', icon: 'i-lucide-scroll-text', name: 'palette.audit' },
   { to: '/admin/system', icon: 'i-lucide-info', name: 'palette.system' },
 ] as const
 const THEMES: readonly Theme[] = ['light', 'dark', 'system']

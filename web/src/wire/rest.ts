@@ -1,6 +1,6 @@
 /** The requests that the page makes of the REST door. */
 import { request } from './request'
-import type { BudgetChange, BudgetWhose, BulkAction, Compaction, MayAdd, PastedServers, ProviderChange, ServerAudience, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
+import type { AuditQuery, BudgetChange, BudgetWhose, BulkAction, Compaction, MayAdd, PastedServers, ProviderChange, ServerAudience, ServerConfig, ServerItem, ServerPatch, ServerTool, SessionState, ShareAudience, ToolDecision, UsageQuery, WaitingPage } from './restTypes'
 import type { DecideAll, Decision } from './types'
 
 type Scope = 'own' | 'tenant' | 'installation'
@@ -85,5 +85,8 @@ export const rest = {
   budgets: (session?: string) => request('get', '/api/budgets', { query: session === undefined ? {} : { session } }),
   setBudget: (body: BudgetChange) => request('put', '/api/budgets', { body }),
   deleteBudget: (query: BudgetWhose) => request('delete', '/api/budgets', { query }),
+  audit: (query: AuditQuery) => request('get', '/api/audit', { query }),
+  auditState: (scope: 'tenant' | 'installation') => request('get', '/api/audit/state', { query: { scope } }),
+  verifyAudit: (scope: 'tenant' | 'installation') => request('post', '/api/audit/verify', { query: { scope } }),
   system: () => request('get', '/api/system'),
 }

@@ -48,6 +48,12 @@ export type UsagePage = Schemas['UsagePage']
 export type UsageItem = Schemas['UsageItem']
 export type UsagePerson = Schemas['UsagePerson']
 export type RequestUsage = Schemas['RequestUsage']
+export type AuditQuery = NonNullable<paths['/api/audit']['get']['parameters']['query']>
+export type AuditRecord = Schemas['AuditRecord']
+export type AuditPage = Schemas['AuditRecordsPage']
+export type AuditState = Schemas['AuditState']
+export type AuditVerification = Schemas['AuditVerification']
+
 export type UsageQuery = NonNullable<paths['/api/usage']['get']['parameters']['query']>
 export type UsageParts = Schemas['UsageParts']
 

@@ -1,6 +1,7 @@
 //! The typed and checked settings for the other modules: one struct per concern.
 
 mod agent;
+mod audit;
 mod context;
 mod mcp_registry;
 mod notifications;
@@ -23,6 +24,7 @@ pub use agent::{
     FallbackEntry, Llm, ProviderEntry, ProviderKind, Retry, Titles, Tool, ToolSearch,
 };
 pub(crate) use agent::{fallback, listed};
+pub use audit::{Anchor, Audit, Siem, SiemFormat};
 pub use context::{
     Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole, Skills,
 };
@@ -75,6 +77,8 @@ pub struct Settings {
     /// The way in which people sign in.
     pub auth: Auth,
     pub notifications: Notifications,
+    /// The audit: its key, and who else gets signatures and records.
+    pub audit: Audit,
     pub telemetry: Telemetry,
 }
 
@@ -88,6 +92,7 @@ struct Tree {
     sandbox: Sandbox,
     auth: Auth,
     notifications: Notifications,
+    audit: Audit,
     telemetry: Telemetry,
     policy: PolicyTree,
 }
@@ -151,6 +156,7 @@ impl Settings {
             },
             auth: tree.auth,
             notifications: tree.notifications,
+            audit: tree.audit,
             telemetry: tree.telemetry,
         })
     }

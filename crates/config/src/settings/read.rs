@@ -39,6 +39,10 @@ pub(super) fn minutes<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D:
     u64::deserialize(from).map(|minutes| Duration::from_secs(minutes.saturating_mul(60)))
 }
 
+pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    u64::deserialize(from).map(|days| Duration::from_secs(days.saturating_mul(86_400)))
+}
+
 pub(super) fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
     Duration::try_from_secs_f64(f64::deserialize(from)?).map_err(D::Error::custom)
 }

@@ -7,7 +7,7 @@ use super::Kind::{
 };
 use super::words::{
     ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, FLAVOURS,
-    FORMATS, LEVELS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
+    FORMATS, LEVELS, RECORD_FORMATS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
 };
 use super::{Definition, Kind};
 
@@ -348,6 +348,32 @@ settings! { since "0.1":
         "The relay that takes mail: `smtps://user:password@host` (TLS, port 465) or `smtp://…` (STARTTLS, port 587). Plain SMTP is spoken to this machine, and with `?tls=none`.";
     "notifications.smtp.from" ["SPL_SMTP_FROM"] Text, Words("none; needed with a relay"),
         "The sender of mail, for example `Sepal <sepal@example.org>`.";
+    "audit.key" ["SPL_AUDIT_KEY"] Secret, Words("drawn once; the store keeps it sealed"),
+        "The private key that signs the audit: Ed25519 in PEM (`openssl genpkey -algorithm ed25519`), or 64 hex digits. With a key from elsewhere, nobody who has the store alone can sign.";
+    "audit.key_file" ["SPL_AUDIT_KEY_FILE"] Text, Words("none"),
+        "A file with that key instead.";
+    "audit.seal_minutes" ["SPL_AUDIT_SEAL_MINUTES"] Whole(1, 1440), Is("60"),
+        "Minutes between two signatures of the audit, where something was added to it. A server that stops signs too.";
+    "audit.retention_days" ["SPL_AUDIT_RETENTION_DAYS"] Whole(0, 36_500), Is("0"),
+        "Days for which records of the audit are kept; 0 keeps them for ever. A signed record says what was removed.";
+    "audit.anchor.file" ["SPL_AUDIT_ANCHOR_FILE"] Text, Words("none"),
+        "A file that each signature is appended to: on another machine, or one that can only be appended to.";
+    "audit.anchor.webhook" ["SPL_AUDIT_ANCHOR_WEBHOOK"] Url, Words("none"),
+        "An address that each signature is posted to.";
+    "audit.anchor.webhook_secret" ["SPL_AUDIT_ANCHOR_WEBHOOK_SECRET"] Secret, Words("none; the messages are not signed"),
+        "What signs these messages, as other webhooks: `whsec_` and 24 to 64 bytes in Base64.";
+    "audit.anchor.mail" ["SPL_AUDIT_ANCHOR_MAIL"] Text, Words("none"),
+        "A mail address that gets each signature, by `notifications.smtp`.";
+    "audit.anchor.timestamp" ["SPL_AUDIT_ANCHOR_TIMESTAMP"] Url, Words("none"),
+        "A time-stamp service (RFC 3161) that says when each signature existed.";
+    "audit.siem.webhook" ["SPL_AUDIT_SIEM_WEBHOOK"] Url, Words("none"),
+        "An address that each record of the audit is posted to.";
+    "audit.siem.webhook_secret" ["SPL_AUDIT_SIEM_WEBHOOK_SECRET"] Secret, Words("none; the messages are not signed"),
+        "What signs these messages.";
+    "audit.siem.syslog" ["SPL_AUDIT_SIEM_SYSLOG"] Text, Words("none"),
+        "A syslog receiver (RFC 5424) that gets each record: `tls://host:6514` or `tcp://host:601`.";
+    "audit.siem.format" ["SPL_AUDIT_SIEM_FORMAT"] OneOf(RECORD_FORMATS), Is("ocsf"),
+        "The form of records: `ocsf`, `cef`, or `jsonl`, the records as they are.";
     "telemetry.otlp_endpoint" ["SPL_OTEL_EXPORTER_OTLP_ENDPOINT" "OTEL_EXPORTER_OTLP_ENDPOINT"] Url, Words("none; nothing is traced"),
         "The collector that gets traces by OTLP over HTTP, for example `http://localhost:4318`; `/v1/traces` is added.";
     "telemetry.otlp_headers" ["SPL_OTEL_EXPORTER_OTLP_HEADERS" "OTEL_EXPORTER_OTLP_HEADERS"] Headers, Words("none"),

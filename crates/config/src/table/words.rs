@@ -14,6 +14,8 @@ pub(super) const LEVELS: &[Word] = &[
     Word::Alias("silly", "trace"),
 ];
 pub(super) const FORMATS: &[Word] = &[Word::Is("text"), Word::Is("json")];
+/// The forms in which receivers get records of the audit.
+pub(super) const RECORD_FORMATS: &[Word] = &[Word::Is("ocsf"), Word::Is("cef"), Word::Is("jsonl")];
 /// The kinds of model providers (D12).
 pub(super) const PROVIDER_KINDS: &[Word] = &[
     Word::Is("openai"),

@@ -23,9 +23,28 @@ struct CallForm<'a> {
 }
 
 impl Digest {
+    /// Length of the hex text.
+    pub const CHARS: usize = 64;
+
+    /// Stands for the digest before the first of a chain.
+    pub const ZERO: &'static str =
+        "0000000000000000000000000000000000000000000000000000000000000000";
+
+    /// Parses the exact form of a digest.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let is_hex = |b: &u8| b.is_ascii_digit() || (b'a'..=b'f').contains(b);
+        let is_digest = text.len() == Self::CHARS && text.iter().all(is_hex);
+        is_digest.then(|| Self(String::from_utf8_lossy(text).into_owned()))
+    }
+
     /// Hashes canonical JSON (RFC 8785), so that key order and number spelling do not matter.
     pub fn of_json(value: &Value) -> Self {
         Self::of_canonical(value, is_plain(value))
+    }
+
+    /// Hashes the canonical JSON (RFC 8785) of a value that has not been made JSON yet.
+    pub fn of_form(form: &impl Serialize) -> Self {
+        Self::of_canonical(form, false)
     }
 
     fn of_canonical(form: &impl Serialize, is_plain: bool) -> Self {
@@ -36,15 +55,24 @@ impl Digest {
         };
         // Canonicalization only fails for numbers that JSON cannot represent.
         let text = text.or_else(|| serde_json::to_vec(form).ok());
-        let mut hex = [0; 64];
-        // The buffer has two digits per byte, so encoding cannot fail.
-        let _ = hex::encode_to_slice(Sha256::digest(text.unwrap_or_default()), &mut hex);
-        Self(String::from_utf8_lossy(&hex).into_owned())
+        Self::of_bytes(&text.unwrap_or_default())
     }
 
     /// Hashes bytes as they are.
     pub fn of_bytes(bytes: &[u8]) -> Self {
-        Self(hex::encode(Sha256::digest(bytes)))
+        Self::of_parts(&[bytes])
+    }
+
+    /// Hashes the bytes of the parts, one after the other.
+    pub fn of_parts(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            hash.update(part);
+        }
+        let mut hex = [0; Self::CHARS];
+        // The buffer has two digits per byte, so encoding cannot fail.
+        let _ = hex::encode_to_slice(hash.finalize(), &mut hex);
+        Self(String::from_utf8_lossy(&hex).into_owned())
     }
 
     /// The digest of one call, which binds card, approval and run to each other.

@@ -12,6 +12,7 @@ mod event;
 mod evolve;
 mod model;
 mod policy;
+pub mod proof;
 mod reasoning;
 mod replay;
 mod review;

@@ -320,6 +320,10 @@ pub struct Control {
 pub struct SessionState {
     /// The state without the context.
     pub control: Control,
+    /// The link of the last commit; `None` = nothing is stored yet, or the state was not folded from stored
+    /// commits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Digest>,
     /// The working context, oldest first.
     pub entries: Vec<Arc<CountedEntry>>,
     /// Number of earlier entries that were dropped from the context.

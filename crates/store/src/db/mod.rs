@@ -3,6 +3,8 @@
 //! Only this folder uses the database drivers.
 
 mod address;
+mod audited;
+mod chain;
 mod hold;
 mod postgres;
 mod schema;
@@ -16,6 +18,7 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::Error;
+use super::audit::Act;
 use address::Address;
 
 pub(super) use hold::Hold;
@@ -100,6 +103,10 @@ pub(super) struct Statement {
     sql: Sql,
     args: Vec<Arg>,
     must_change: bool,
+    /// What the statement does, recorded in the same transaction if it changes rows.
+    act: Option<Box<Act>>,
+    /// True if the statement only removes or renews what the gateway keeps for itself.
+    is_upkeep: bool,
 }
 
 impl Statement {
@@ -109,6 +116,8 @@ impl Statement {
             sql: sql.into(),
             args,
             must_change: false,
+            act: None,
+            is_upkeep: false,
         }
     }
 
@@ -117,6 +126,22 @@ impl Statement {
         Self {
             must_change: true,
             ..Self::new(sql, args)
+        }
+    }
+
+    /// Records the act in the transaction, if the statement changes rows.
+    pub(super) fn recorded(self, act: Act) -> Self {
+        Self {
+            act: Some(Box::new(act)),
+            ..self
+        }
+    }
+
+    /// Says that the statement needs no record: it removes what has expired, or renews what nobody decided.
+    pub(super) fn upkeep(self) -> Self {
+        Self {
+            is_upkeep: true,
+            ..self
         }
     }
 }
@@ -163,15 +188,17 @@ impl Db {
         }
     }
 
-    /// Runs a writing statement that returns rows (`… RETURNING …`).
+    /// Runs a writing statement that returns rows (`… RETURNING …`), and records the acts that `acts` makes
+    /// of the rows.
     pub(super) async fn change_returning<T: Row + 'static>(
         &self,
         sql: &'static str,
         args: Vec<Arg>,
+        acts: impl Fn(&[T]) -> Vec<Act> + Send + Sync + 'static,
     ) -> Result<Vec<T>, Error> {
         match self {
-            Self::Sqlite(db) => db.change_returning(sql, args).await,
-            Self::Postgres(db) => db.change_returning(sql, args).await,
+            Self::Sqlite(db) => db.change_returning(sql, args, acts).await,
+            Self::Postgres(db) => db.change_returning(sql, args, acts).await,
         }
     }
 
@@ -181,12 +208,38 @@ impl Db {
         Ok(changed.unwrap_or(0))
     }
 
+    /// Runs one writing statement that is an act, and returns the number of changed rows.
+    pub(super) async fn record(
+        &self,
+        act: Act,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<u64, Error> {
+        let statement = Statement::new(sql, args).recorded(act);
+        Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
+    }
+
+    /// Appends the records of acts that change nothing else.
+    pub(super) async fn append(&self, acts: Vec<Act>) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(db) => db.append(acts).await,
+            Self::Postgres(db) => db.append(&acts).await,
+        }
+    }
+
+    /// Runs one statement that needs no record, although its table is audited; see [`Statement::upkeep`].
+    pub(super) async fn keep_up(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
+        let statement = Statement::new(sql, args).upkeep();
+        Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
+    }
+
     /// Runs all statements in one transaction and returns the number of changed rows. Returns `None` and
     /// rolls back if a required statement changed no rows.
     pub(super) async fn execute_all(
         &self,
         statements: Vec<Statement>,
     ) -> Result<Option<u64>, Error> {
+        check_recorded(&statements)?;
         match self {
             Self::Sqlite(db) => db.execute_all(statements).await,
             Self::Postgres(db) => db.execute_all(&statements).await,
@@ -197,6 +250,7 @@ impl Db {
     /// use row locks instead of serializable isolation, so that concurrent transactions wait instead of
     /// aborting each other.
     pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
+        check_recorded(&statements)?;
         match self {
             Self::Sqlite(db) => db.execute_all(statements).await?,
             Self::Postgres(db) => db.execute_in_turn(&statements).await?,
@@ -213,6 +267,11 @@ impl Db {
         args: Vec<Arg>,
         follow: impl Fn(Vec<T>) -> (Vec<Statement>, A) + Send + Sync + 'static,
     ) -> Result<A, Error> {
+        let follow = move |rows| {
+            let (statements, answer) = follow(rows);
+            debug_assert_eq!(audited::unrecorded(&statements), None);
+            (statements, answer)
+        };
         match self {
             // SQLite has one writer at a time, so `turn` is not needed.
             Self::Sqlite(db) => db.change_as_read(sql, args, follow).await,
@@ -234,6 +293,22 @@ impl Db {
             Self::Postgres(db) => db.close().await,
         }
     }
+}
+
+/// Refuses a transaction that changes an audited table without an act. Only in debug builds: elsewhere a
+/// forgotten record must not stop the installation, and is logged.
+fn check_recorded(statements: &[Statement]) -> Result<(), Error> {
+    let Some(table) = audited::unrecorded(statements) else {
+        return Ok(());
+    };
+    if cfg!(debug_assertions) {
+        return Err(Error::Unrecorded(table));
+    }
+    tracing::error!(
+        db.table = table,
+        "A change of `{table}` was not recorded in the audit"
+    );
+    Ok(())
 }
 
 /// Connects to the server at `address` and returns its address without the password. Returns `None` if
@@ -282,6 +357,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Taken(_)
         | Error::TooLarge { .. }
         | Error::Corrupt { .. }
+        | Error::Unrecorded(_)
         | Error::Sealed(_)
         | Error::Unusable { .. }
         | Error::Locked { .. } => error,

@@ -12,8 +12,9 @@ use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions};
 use sqlx::{Arguments as _, Connection as _, PgConnection, Postgres};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::super::Error;
-use super::{Arg, Row, Sql, Statement, address, schema};
+use super::super::audit::{Act, ChainHead};
+use super::super::{Error, clock};
+use super::{Arg, Row, Sql, Statement, address, chain, schema};
 
 /// The limit for connecting to a server.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -151,11 +152,12 @@ impl PostgresDb {
         &self,
         sql: &'static str,
         args: Vec<Arg>,
+        acts: impl Fn(&[T]) -> Vec<Act> + Send + Sync,
     ) -> Result<Vec<T>, Error> {
         let mut tries = 0;
         loop {
             let mut lease = self.lease().await?;
-            let answer = within(change(&mut lease, sql, args.clone())).await;
+            let answer = within(change(&mut lease, sql, args.clone(), &acts)).await;
             let answer = lease.settle(answer);
             tries += 1;
             match answer {
@@ -163,6 +165,12 @@ impl PostgresDb {
                 Ok(_) | Err(_) => return answer,
             }
         }
+    }
+
+    pub(super) async fn append(&self, acts: &[Act]) -> Result<(), Error> {
+        let mut lease = self.lease().await?;
+        let answer = within(append_alone(&mut lease, acts.to_vec())).await;
+        lease.settle(answer)
     }
 
     pub(super) async fn execute_all(&self, statements: &[Statement]) -> Result<Option<u64>, Error> {
@@ -326,16 +334,46 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE";
 /// Each statement sees what other transactions committed before it.
 const BEGIN_IN_TURN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
+/// Waits until no other transaction appends to a chain. As the first statement of a transaction it takes no
+/// snapshot, so that the transaction reads what the one before wrote, and is not aborted for it.
+const TURN: &str = "LOCK TABLE _audit_turn IN EXCLUSIVE MODE";
+
 async fn change<T: Row>(
     connection: &mut PgConnection,
     sql: &'static str,
     args: Vec<Arg>,
+    acts: impl Fn(&[T]) -> Vec<Act>,
 ) -> Result<Vec<T>, sqlx::Error> {
     let mut tx = connection.begin_with(BEGIN).await?;
+    sqlx::query(TURN).execute(&mut *tx).await?;
     let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
     let rows = query.fetch_all(&mut *tx).await?;
+    append(&mut tx, acts(&rows)).await?;
     tx.commit().await?;
     Ok(rows)
+}
+
+async fn append_alone(connection: &mut PgConnection, acts: Vec<Act>) -> Result<(), sqlx::Error> {
+    let mut tx = connection.begin_with(BEGIN_IN_TURN).await?;
+    sqlx::query(TURN).execute(&mut *tx).await?;
+    append(&mut tx, acts).await?;
+    tx.commit().await
+}
+
+/// Appends the records of acts to their chains. The transaction has taken its [`TURN`].
+async fn append(connection: &mut PgConnection, acts: Vec<Act>) -> Result<(), sqlx::Error> {
+    for act in acts {
+        let chain = act.chain().to_owned();
+        let head: Option<ChainHead> = sqlx::query_as(chain::HEAD)
+            .bind(&chain)
+            .fetch_optional(&mut *connection)
+            .await?;
+        let record = act.follow(head.as_ref(), clock::now().0);
+        sqlx::query_with(chain::APPEND, bind(chain::values(&chain, &record))?)
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
 }
 
 async fn execute(
@@ -344,7 +382,11 @@ async fn execute(
     statements: &[Statement],
 ) -> Result<Option<u64>, sqlx::Error> {
     let mut tx = connection.begin_with(begin).await?;
+    if statements.iter().any(|statement| statement.act.is_some()) {
+        sqlx::query(TURN).execute(&mut *tx).await?;
+    }
     let mut changed = 0;
+    let mut acts = Vec::new();
     for statement in statements {
         let query = sqlx::query_with(
             statement.sql.clone().for_postgres(),
@@ -356,7 +398,15 @@ async fn execute(
             return Ok(None);
         }
         changed += rows;
+        acts.extend(
+            statement
+                .act
+                .iter()
+                .filter(|_| rows > 0)
+                .map(|act| (**act).clone()),
+        );
     }
+    append(&mut tx, acts).await?;
     tx.commit().await?;
     Ok(Some(changed))
 }
@@ -375,10 +425,16 @@ async fn change_as_read<T: Row, A>(
     sqlx::query(lock).bind(turn).execute(&mut *tx).await?;
     let query = sqlx::query_as_with::<Postgres, T, _>(sql, bind(args)?);
     let (statements, answer) = follow(query.fetch_all(&mut *tx).await?);
+    if statements.iter().any(|statement| statement.act.is_some()) {
+        sqlx::query(TURN).execute(&mut *tx).await?;
+    }
+    let mut acts = Vec::new();
     for statement in statements {
         let query = sqlx::query_with(statement.sql.for_postgres(), bind(statement.args)?);
-        query.execute(&mut *tx).await?;
+        let rows = query.execute(&mut *tx).await?.rows_affected();
+        acts.extend(statement.act.filter(|_| rows > 0).map(|act| *act));
     }
+    append(&mut tx, acts).await?;
     tx.commit().await?;
     Ok(answer)
 }

@@ -43,6 +43,15 @@ impl From<String> for Sql {
 }
 
 impl Sql {
+    /// The beginning of the text, before the values of many rows.
+    pub(super) fn start(&self) -> &str {
+        match &self.0 {
+            Text::Written(text) => text,
+            Text::Made(text) => text,
+            Text::Rows(per_row, _) => per_row.before,
+        }
+    }
+
     /// The text for SQLite. A statement for many rows has no numbered placeholders: SQLite stores them as
     /// names, and sqlx searches all names for each value.
     pub(super) fn for_sqlite(self) -> SqlStr {

@@ -16,8 +16,9 @@ use tokio::sync::{Mutex, MutexGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::super::{Error, data_dir};
-use super::{Arg, Row, Sql, Statement, schema};
+use super::super::audit::{Act, ChainHead};
+use super::super::{Error, clock, data_dir};
+use super::{Arg, Row, Sql, Statement, chain, schema};
 
 /// The time that a connection waits for another writer: one of another process (`sepal admin` beside the
 /// server), or a connection that was abandoned here and is still closing. On a busy disk, either can take
@@ -168,9 +169,15 @@ impl SqliteDb {
         &self,
         sql: &'static str,
         args: Vec<Arg>,
+        acts: impl Fn(&[T]) -> Vec<Act> + Send + Sync + 'static,
     ) -> Result<Vec<T>, Error> {
-        let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);
-        self.write(|connection| query.fetch_all(connection).boxed())
+        let args = bind(args)?;
+        self.write(move |connection| change_returning(connection, sql, args, acts).boxed())
+            .await
+    }
+
+    pub(super) async fn append(&self, acts: Vec<Act>) -> Result<(), Error> {
+        self.write(move |connection| append_alone(connection, acts).boxed())
             .await
     }
 
@@ -181,7 +188,11 @@ impl SqliteDb {
         let mut bound = Vec::with_capacity(statements.len());
         for statement in statements {
             let query = sqlx::query_with(statement.sql.for_sqlite(), bind(statement.args)?);
-            bound.push((query, statement.must_change));
+            bound.push(Bound {
+                query,
+                must_change: statement.must_change,
+                act: statement.act,
+            });
         }
         self.write(|connection| run_all(connection, bound).boxed())
             .await
@@ -295,26 +306,74 @@ async fn total_changes(connection: &mut SqliteConnection) -> Result<i64, sqlx::E
     Ok(changes.0)
 }
 
-type BoundQuery = (Query<'static, Sqlite, SqliteArguments>, bool);
+/// A statement with its values.
+struct Bound {
+    query: Query<'static, Sqlite, SqliteArguments>,
+    must_change: bool,
+    act: Option<Box<Act>>,
+}
 
 /// Runs all statements in one transaction. Returns `None` and rolls back if one that must change rows did
 /// not.
 async fn run_all(
     connection: &mut SqliteConnection,
-    statements: Vec<BoundQuery>,
+    statements: Vec<Bound>,
 ) -> Result<Option<u64>, sqlx::Error> {
     let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
     let mut changed = 0;
-    for (query, must_change) in statements {
-        let rows = query.execute(&mut *tx).await?.rows_affected();
-        if rows == 0 && must_change {
+    let mut acts = Vec::new();
+    for statement in statements {
+        let rows = statement.query.execute(&mut *tx).await?.rows_affected();
+        if rows == 0 && statement.must_change {
             tx.rollback().await?;
             return Ok(None);
         }
         changed += rows;
+        acts.extend(statement.act.filter(|_| rows > 0).map(|act| *act));
     }
+    append(&mut tx, acts).await?;
     tx.commit().await?;
     Ok(Some(changed))
+}
+
+/// Runs a statement that returns rows, and records what was done.
+async fn change_returning<T: Row>(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+    args: SqliteArguments,
+    acts: impl Fn(&[T]) -> Vec<Act>,
+) -> Result<Vec<T>, sqlx::Error> {
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+    let query = sqlx::query_as_with::<_, T, _>(sql, args);
+    let rows = query.fetch_all(&mut *tx).await?;
+    append(&mut tx, acts(&rows)).await?;
+    tx.commit().await?;
+    Ok(rows)
+}
+
+async fn append_alone(
+    connection: &mut SqliteConnection,
+    acts: Vec<Act>,
+) -> Result<(), sqlx::Error> {
+    let mut tx = connection.begin_with("BEGIN IMMEDIATE").await?;
+    append(&mut tx, acts).await?;
+    tx.commit().await
+}
+
+/// Appends the records of acts to their chains.
+async fn append(connection: &mut SqliteConnection, acts: Vec<Act>) -> Result<(), sqlx::Error> {
+    for act in acts {
+        let chain = act.chain().to_owned();
+        let head: Option<ChainHead> = sqlx::query_as(chain::HEAD)
+            .bind(&chain)
+            .fetch_optional(&mut *connection)
+            .await?;
+        let record = act.follow(head.as_ref(), clock::now().0);
+        sqlx::query_with(chain::APPEND, bind(chain::values(&chain, &record))?)
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
 }
 
 /// Reads rows and runs the statements that `follow` derives from them, in one transaction. Rolls back if
@@ -332,10 +391,13 @@ async fn change_as_read<T: Row, A>(
         tx.rollback().await?;
         return Ok(answer);
     }
+    let mut acts = Vec::new();
     for statement in statements {
         let query = sqlx::query_with(statement.sql.for_sqlite(), bind(statement.args)?);
-        query.execute(&mut *tx).await?;
+        let rows = query.execute(&mut *tx).await?.rows_affected();
+        acts.extend(statement.act.filter(|_| rows > 0).map(|act| *act));
     }
+    append(&mut tx, acts).await?;
     tx.commit().await?;
     Ok(answer)
 }

@@ -1,6 +1,7 @@
 //! Stores API keys, which are looked up by the hash of their secret.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use super::user_id;
@@ -48,8 +49,12 @@ impl<'s> ApiKeys<'s> {
 
     /// Adds a key of an existing user.
     pub async fn add(&self, key: &NewApiKey, now: Timestamp) -> Result<(), Error> {
+        let act = Act::new(ActName::KeyAdded, &key.tenant, "key", key.id.as_str())
+            .detail("user", key.user.as_str())
+            .detail("name", key.name.as_str());
         self.db
-            .execute(
+            .record(
+                act,
                 "INSERT INTO api_keys (tenant, id, user_id, name, hash, created_at) \
                  VALUES ($1, $2, $3, $4, $5, $6)",
                 args![
@@ -87,7 +92,8 @@ impl<'s> ApiKeys<'s> {
     ) -> Result<bool, Error> {
         let changed = self
             .db
-            .execute(
+            .record(
+                Act::new(ActName::KeyRevoked, tenant, "key", id.as_str()),
                 "UPDATE api_keys SET revoked_at = $3 \
                  WHERE tenant = $1 AND id = $2 AND revoked_at IS NULL",
                 args![tenant.as_str(), id.as_str(), now.0],

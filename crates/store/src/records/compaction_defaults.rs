@@ -1,6 +1,7 @@
 //! Stores the compaction strategies that admins set as the default for a tenant's sessions.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::{from_json, tenant_id, to_json};
 use sepal_core::domain::{StrategyName, TenantId, Timestamp};
@@ -33,8 +34,10 @@ impl<'s> CompactionDefaults<'s> {
         at: Timestamp,
     ) -> Result<(), Error> {
         let strategies = to_json("strategies", strategies)?;
+        let act = Act::new(ActName::CompactionSet, tenant, "tenant", tenant.as_str());
         self.db
-            .execute(
+            .record(
+                act.detail("strategies", strategies.as_str()),
                 "INSERT INTO compaction_defaults (tenant, strategies, updated_at) \
                  VALUES ($1, $2, $3) ON CONFLICT (tenant) DO UPDATE SET \
                  strategies = excluded.strategies, updated_at = excluded.updated_at",
@@ -47,7 +50,13 @@ impl<'s> CompactionDefaults<'s> {
     /// Deletes the default of a tenant.
     pub async fn delete(&self, tenant: &TenantId) -> Result<(), Error> {
         let sql = "DELETE FROM compaction_defaults WHERE tenant = $1";
-        self.db.execute(sql, args![tenant.as_str()]).await?;
+        let act = Act::new(
+            ActName::CompactionRemoved,
+            tenant,
+            "tenant",
+            tenant.as_str(),
+        );
+        self.db.record(act, sql, args![tenant.as_str()]).await?;
         Ok(())
     }
 }

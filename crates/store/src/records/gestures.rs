@@ -2,6 +2,7 @@
 //! gateway.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::SecretHash;
 use super::{from_json, to_json};
@@ -68,10 +69,16 @@ impl<'s> Gestures<'s> {
             expires_at,
         } = gesture;
         let old = "DELETE FROM gestures WHERE expires_at <= $1";
-        self.db.execute(old, args![now.0]).await?;
+        self.db.keep_up(old, args![now.0]).await?;
         let sql = "INSERT INTO gestures (hash, tenant, user_id, stage, means, ceremony, calls, \
                    expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
         let (stage, ceremony, means) = stage.columns();
+        // A challenge is no act: only the gesture that answers it is.
+        let act = means.map(|means| {
+            Act::new(ActName::GestureMade, tenant, "user", user.as_str())
+                .detail("means", means)
+                .detail("calls", calls.len())
+        });
         let calls = to_json("calls of a gesture", calls)?;
         let values = args![
             hash.as_str(),
@@ -83,7 +90,10 @@ impl<'s> Gestures<'s> {
             calls.as_str(),
             expires_at.0
         ];
-        self.db.execute(sql, values).await?;
+        match act {
+            Some(act) => self.db.record(act, sql, values).await?,
+            None => self.db.keep_up(sql, values).await?,
+        };
         Ok(())
     }
 
@@ -159,8 +169,14 @@ impl<'s> Gestures<'s> {
         let sql = "DELETE FROM gestures WHERE hash = $1 AND tenant = $2 AND user_id = $3 \
                    AND stage = $4 AND expires_at > $5 RETURNING ceremony, means, calls";
         let values = args![hash.as_str(), tenant.as_str(), user.as_str(), stage, now.0];
-        let rows: Vec<(String, Option<String>, String)> =
-            self.db.change_returning(sql, values).await?;
+        let act = Act::new(ActName::GestureUsed, tenant, "user", user.as_str());
+        let recorded = move |rows: &[(String, Option<String>, String)]| {
+            let means = rows.iter().filter_map(|(_, means, _)| means.as_deref());
+            means
+                .map(|means| act.clone().detail("means", means))
+                .collect()
+        };
+        let rows = self.db.change_returning(sql, values, recorded).await?;
         Ok(rows.into_iter().next())
     }
 }

@@ -1,10 +1,11 @@
 //! Stores setup and sign-in links, whose secrets work once and only for a limited time.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::SecretHash;
 use super::{tenant_id, user_id};
-use sepal_core::domain::{TenantId, Timestamp, UserId};
+use sepal_core::domain::{Scope, TenantId, Timestamp, UserId};
 
 /// The target of a sign-in link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +33,13 @@ impl<'s> Links<'s> {
         user: Option<&UserId>,
         expires_at: Timestamp,
     ) -> Result<(), Error> {
+        let act = match user {
+            Some(user) => Act::new(ActName::LinkAdded, tenant, "user", user.as_str()),
+            None => Act::new(ActName::SetupLinkAdded, tenant, "tenant", tenant.as_str()),
+        };
         self.db
-            .execute(
+            .record(
+                act.detail("expiresAt", expires_at.0),
                 "INSERT INTO links (hash, tenant, user_id, expires_at) VALUES ($1, $2, $3, $4)",
                 args![
                     hash.as_str(),
@@ -58,6 +64,7 @@ impl<'s> Links<'s> {
                 "DELETE FROM links WHERE hash = $1 AND user_id IS NOT NULL AND expires_at > $2 \
                  RETURNING tenant, user_id",
                 args![hash.as_str(), now.0],
+                |rows: &[(String, String)]| rows.iter().filter_map(used).collect(),
             )
             .await?;
         rows.into_iter()
@@ -87,14 +94,27 @@ impl<'s> Links<'s> {
     /// Deletes every setup link.
     pub async fn remove_setup(&self) -> Result<(), Error> {
         let sql = "DELETE FROM links WHERE user_id IS NULL";
-        self.db.execute(sql, args![]).await?;
+        let act = Act::new(
+            ActName::SetupLinksRemoved,
+            &Scope::Installation,
+            "installation",
+            "",
+        );
+        self.db.record(act, sql, args![]).await?;
         Ok(())
     }
 
     /// Deletes expired links.
     pub async fn remove_old(&self, now: Timestamp) -> Result<(), Error> {
         let sql = "DELETE FROM links WHERE expires_at <= $1";
-        self.db.execute(sql, args![now.0]).await?;
+        self.db.keep_up(sql, args![now.0]).await?;
         Ok(())
     }
+}
+
+/// The use of a link, by the user whom it signs in.
+fn used((tenant, user): &(String, String)) -> Option<Act> {
+    let (tenant, user) = (TenantId::parse(tenant)?, UserId::parse(user)?);
+    let act = Act::new(ActName::LinkUsed, &tenant, "user", user.as_str());
+    Some(act.by(&tenant, &user))
 }

@@ -1,6 +1,7 @@
 //! Stores bundles of MCP servers that tenants uploaded: metadata, and the file in parts.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args};
 use super::{tenant_id, user_id};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
@@ -50,7 +51,8 @@ impl<'s> McpBundles<'s> {
                 row.created_at.0,
                 row.used_at.0
             ],
-        )];
+        )
+        .recorded(Act::new(ActName::BundleAdded, &row.tenant, "bundle", sha256))];
         for (at, part) in file.chunks(PART_BYTES).enumerate() {
             let at = i64::try_from(at).unwrap_or(i64::MAX);
             put.push(Statement::new(
@@ -132,12 +134,14 @@ impl<'s> McpBundles<'s> {
         sha256: &str,
         then: Timestamp,
     ) -> Result<(), Error> {
+        let act = Act::new(ActName::BundleRemoved, tenant, "bundle", sha256);
         let (tenant, sha256) = (tenant.as_str(), sha256);
         let remove = vec![
             Statement::required(
                 "DELETE FROM mcp_bundles WHERE tenant = $1 AND sha256 = $2 AND used_at <= $3",
                 args![tenant, sha256, then.0],
-            ),
+            )
+            .recorded(act),
             Statement::new(
                 "DELETE FROM mcp_bundle_parts WHERE tenant = $1 AND sha256 = $2",
                 args![tenant, sha256],

@@ -1,6 +1,7 @@
 //! Stores the access that people granted to remote MCP servers. The tokens are already sealed.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args};
 use super::scope;
 use sepal_core::domain::{Scope, TenantId, Timestamp, UserId};
@@ -88,7 +89,8 @@ impl<'s> McpGrants<'s> {
             tokens.scopes.join(" ").as_str(),
             now.0
         ]);
-        self.db.execute(sql, values).await?;
+        let act = of(ActName::GrantGiven, key).detail("scopes", tokens.scopes.join(" "));
+        self.db.record(act, sql, values).await?;
         Ok(())
     }
 
@@ -125,7 +127,7 @@ impl<'s> McpGrants<'s> {
         let mut values = key.args();
         let scopes = tokens.scopes.join(" ");
         values.extend(args![tokens.sealed, scopes.as_str(), version, owner]);
-        Ok(self.db.execute(sql, values).await? > 0)
+        Ok(self.db.keep_up(sql, values).await? > 0)
     }
 
     /// Releases a lease without changing the tokens.
@@ -145,7 +147,9 @@ impl<'s> McpGrants<'s> {
                    AND server = $2 AND tenant = $3 AND user_id = $4 AND version = $5";
         let mut values = key.args();
         values.extend(args![version]);
-        self.db.execute(sql, values).await?;
+        self.db
+            .record(of(ActName::GrantEnded, key), sql, values)
+            .await?;
         Ok(())
     }
 
@@ -158,7 +162,7 @@ impl<'s> McpGrants<'s> {
                    challenge = excluded.challenge";
         let mut values = key.args();
         values.extend(args![now.0, challenge]);
-        self.db.execute(sql, values).await?;
+        self.db.keep_up(sql, values).await?;
         Ok(())
     }
 
@@ -184,7 +188,8 @@ impl<'s> McpGrants<'s> {
             let mut values = key.args();
             values.extend(args![row.version]);
             // No row changes if the tokens were renewed meanwhile; the renewed ones are returned then.
-            if self.db.execute(sql, values).await? > 0 {
+            let act = of(ActName::GrantEnded, key);
+            if self.db.record(act, sql, values).await? > 0 {
                 return Ok(row.sealed);
             }
         }
@@ -208,12 +213,24 @@ impl<'s> McpGrants<'s> {
         let begun = "DELETE FROM mcp_authorizations WHERE scope = $1 AND server = $2";
         self.db
             .execute_all(vec![
-                Statement::new(grants, which()),
+                Statement::new(grants, which()).recorded(Act::new(
+                    ActName::GrantsForgotten,
+                    scope,
+                    "server",
+                    server,
+                )),
                 Statement::new(begun, which()),
             ])
             .await?;
         Ok(())
     }
+}
+
+/// An act on the grant of a person, told in the chain of the person's tenant.
+fn of(name: ActName, key: &GrantKey) -> Act {
+    Act::new(name, &key.tenant, "server", key.server.as_str())
+        .detail("user", key.user.as_str())
+        .detail("scope", key.scope.as_str())
 }
 
 impl GrantKey {

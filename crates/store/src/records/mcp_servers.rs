@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
 use super::super::{Error, Sealer};
 use super::{from_json, tenant_id, to_json, user_id};
@@ -121,7 +122,8 @@ impl<'s> McpServers<'s> {
     /// Adds a server. Returns [`Error::Taken`] if the tenant has a server of this name.
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
-            .execute(
+            .record(
+                written(ActName::ServerAdded, server),
                 "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner, sealed) \
                  VALUES ($1, $2, $3, $4, $5, $6)",
                 arguments(server)?,
@@ -135,7 +137,8 @@ impl<'s> McpServers<'s> {
     pub async fn update(&self, server: &McpServerRow) -> Result<bool, Error> {
         let changed = self
             .db
-            .execute(
+            .record(
+                written(ActName::ServerChanged, server),
                 "UPDATE mcp_servers SET config = $3, updated_at = $4, sealed = $6 \
                  WHERE tenant = $1 AND name = $2 AND COALESCE(owner, '') = COALESCE($5, '')",
                 arguments(server)?,
@@ -171,7 +174,7 @@ impl<'s> McpServers<'s> {
                 to_json("server", &row.sealed)?.as_str(),
                 was.as_str()
             ];
-            self.db.execute(sql, values).await?;
+            self.db.keep_up(sql, values).await?;
         }
         Ok(count)
     }
@@ -186,7 +189,8 @@ impl<'s> McpServers<'s> {
                 Statement::required(
                     "DELETE FROM mcp_servers WHERE tenant = $1 AND name = $2",
                     whom(),
-                ),
+                )
+                .recorded(Act::new(ActName::ServerRemoved, tenant, "server", name)),
                 Statement::new(
                     "DELETE FROM mcp_tool_settings WHERE tenant = $1 AND server = $2",
                     whom(),
@@ -203,6 +207,11 @@ impl<'s> McpServers<'s> {
             .await?;
         Ok(done.is_some())
     }
+}
+
+fn written(name: ActName, server: &McpServerRow) -> Act {
+    let act = Act::new(name, &server.tenant, "server", server.name.as_str());
+    act.detail("owner", server.owner.as_ref().map(UserId::as_str))
 }
 
 fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {

@@ -6,6 +6,7 @@
 mod admission;
 mod api_keys;
 mod attachments;
+mod audit;
 mod budgets;
 mod calibrations;
 mod checkpoints;
@@ -42,6 +43,7 @@ mod webhooks;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::{AttachedTo, Attachments, PutOutcome};
+pub use audit::{AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, Note, Seal};
 pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
@@ -137,6 +139,8 @@ impl Records {
         passkeys: Passkeys,
         /// Challenges for gestures, and the gestures made in answer.
         gestures: Gestures,
+        /// The audit of everything that people and the gateway do, other than in sessions.
+        audit: Audit,
         /// Attachments of sessions.
         attachments: Attachments,
         /// The lists of sessions.

@@ -2,6 +2,7 @@
 //! themselves.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::{scope, user_id};
 use sepal_core::domain::{Scope, Timestamp, UserId};
@@ -38,8 +39,16 @@ impl<'s> ModelDefaults<'s> {
 
     /// Sets a default.
     pub async fn put(&self, default: &ModelDefault) -> Result<(), Error> {
+        let act = of(
+            ActName::ModelDefaultSet,
+            &default.scope,
+            default.user.as_ref(),
+        )
+        .detail("provider", default.provider.as_str())
+        .detail("model", default.model.as_str());
         self.db
-            .execute(
+            .record(
+                act,
                 "INSERT INTO model_defaults (scope, user_id, provider, model, updated_at) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (scope, user_id) DO UPDATE SET \
                  provider = excluded.provider, model = excluded.model, \
@@ -59,9 +68,20 @@ impl<'s> ModelDefaults<'s> {
     /// Deletes a default.
     pub async fn delete(&self, scope: &Scope, user: Option<&UserId>) -> Result<(), Error> {
         let sql = "DELETE FROM model_defaults WHERE scope = $1 AND user_id = $2";
+        let act = of(ActName::ModelDefaultRemoved, scope, user);
         let user = user.map_or("", UserId::as_str);
-        self.db.execute(sql, args![scope.as_str(), user]).await?;
+        self.db
+            .record(act, sql, args![scope.as_str(), user])
+            .await?;
         Ok(())
+    }
+}
+
+/// An act on the default of a person, or of everybody in the scope.
+fn of(name: ActName, scope: &Scope, user: Option<&UserId>) -> Act {
+    match user {
+        Some(user) => Act::new(name, scope, "user", user.as_str()),
+        None => Act::new(name, scope, "tenant", scope.as_str()),
     }
 }
 

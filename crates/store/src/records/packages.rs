@@ -1,6 +1,7 @@
 //! Stores the installations of packages of MCP servers, and the workspaces that hold the installed files.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::{from_json, scope, to_json};
 use sepal_core::domain::{EngineId, Installation, SandboxId, Scope, Timestamp};
@@ -91,7 +92,8 @@ impl<'s> Packages<'s> {
     ) -> Result<(), Error> {
         let body = to_json("installation", installation)?;
         self.db
-            .execute(
+            .record(
+                Act::new(ActName::PackageBegun, of, "server", server),
                 "INSERT INTO package_installations \
                  (scope, server, body, revision, lease_until) VALUES ($1, $2, $3, 1, 0) \
                  ON CONFLICT (scope, server) DO UPDATE SET body = $3, pins = NULL, \
@@ -179,7 +181,7 @@ impl<'s> Packages<'s> {
         let body = to_json("installation", &row.installation)?;
         let changed = self
             .db
-            .execute(
+            .keep_up(
                 "UPDATE package_installations SET body = $4, revision = revision + 1 \
                  WHERE scope = $1 AND server = $2 AND revision = $3",
                 args![
@@ -207,7 +209,15 @@ impl<'s> Packages<'s> {
         let body = to_json("installation", &row.installation)?;
         let changed = self
             .db
-            .execute(
+            .record(
+                Act::new(
+                    ActName::PackageChanged,
+                    &row.scope,
+                    "server",
+                    row.server.as_str(),
+                )
+                .detail("pinned", pins.is_some())
+                .detail("newer", next.is_some()),
                 "UPDATE package_installations SET body = $4, pins = $5, next_pins = $6, \
                  revision = revision + 1 \
                  WHERE scope = $1 AND server = $2 AND revision = $3",
@@ -231,7 +241,8 @@ impl<'s> Packages<'s> {
     /// removes them.
     pub async fn forget(&self, of: &Scope, server: &str) -> Result<(), Error> {
         self.db
-            .execute(
+            .record(
+                Act::new(ActName::PackageRemoved, of, "server", server),
                 "DELETE FROM package_installations WHERE scope = $1 AND server = $2",
                 args![of.as_str(), server],
             )

@@ -1,6 +1,7 @@
 //! Stores the passkeys (WebAuthn) of people.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
 
@@ -71,7 +72,8 @@ impl<'s> Passkeys<'s> {
             row.created_at.0,
             MOST_PASSKEYS
         ];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = of(ActName::PasskeyAdded, tenant, &row.id).detail("name", row.name.as_str());
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// Records a use and sets the counter to `next`. Returns false if the counter is no longer
@@ -106,15 +108,22 @@ impl<'s> Passkeys<'s> {
     ) -> Result<bool, Error> {
         let sql = "UPDATE passkeys SET name = $4 WHERE tenant = $1 AND user_id = $2 AND id = $3";
         let values = args![tenant.as_str(), user.as_str(), id, name];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = of(ActName::PasskeyRenamed, tenant, id).detail("name", name);
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// Deletes a passkey. Returns false if the person has none with this id.
     pub async fn remove(&self, tenant: &TenantId, user: &UserId, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM passkeys WHERE tenant = $1 AND user_id = $2 AND id = $3";
         let values = args![tenant.as_str(), user.as_str(), id];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = of(ActName::PasskeyRemoved, tenant, id);
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
+}
+
+/// An act on a passkey.
+fn of(name: ActName, tenant: &TenantId, id: &str) -> Act {
+    Act::new(name, tenant, "passkey", id)
 }
 
 type Row = (

@@ -1,6 +1,7 @@
 //! Stores model providers that were added while the server runs. Those of the settings are not stored here.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::{from_json, scope, to_json};
 use sepal_core::domain::{Scope, TenantId, Timestamp};
@@ -70,8 +71,13 @@ impl<'s> Providers<'s> {
 
     /// Adds or replaces a provider.
     pub async fn put(&self, provider: &ProviderRow) -> Result<(), Error> {
+        let act = of(ActName::ProviderSet, &provider.scope, &provider.id)
+            .detail("kind", provider.kind.as_str())
+            .detail("models", provider.models.len())
+            .detail("key", provider.sealed_key.is_some());
         self.db
-            .execute(
+            .record(
+                act,
                 "INSERT INTO providers (scope, id, kind, base_url, api, models, sealed_key, \
                  updated_at, windows) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
                  ON CONFLICT (scope, id) DO UPDATE SET kind = excluded.kind, \
@@ -97,9 +103,15 @@ impl<'s> Providers<'s> {
     /// Deletes a provider. Returns false if it does not exist.
     pub async fn delete(&self, scope: &Scope, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM providers WHERE scope = $1 AND id = $2";
-        let changed = self.db.execute(sql, args![scope.as_str(), id]).await?;
-        Ok(changed > 0)
+        let act = of(ActName::ProviderRemoved, scope, id);
+        let changed = self.db.record(act, sql, args![scope.as_str(), id]);
+        Ok(changed.await? > 0)
     }
+}
+
+/// An act on a provider.
+fn of(name: ActName, scope: &Scope, id: &str) -> Act {
+    Act::new(name, scope, "provider", id)
 }
 
 #[derive(sqlx::FromRow)]

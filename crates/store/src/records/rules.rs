@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use sepal_policy::Rule;
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::{from_json, to_json, user_id};
-use sepal_core::domain::{TenantId, Timestamp, UserId};
+use sepal_core::domain::{Digest, TenantId, Timestamp, UserId};
 
 /// The most rules of one person, and of a tenant's admins. The limit exists because every call is checked
 /// against each rule.
@@ -63,7 +64,15 @@ impl<'s> Rules<'s> {
             row.created_at.0,
             MOST_RULES
         ];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = of(
+            ActName::RuleAdded,
+            tenant,
+            row.rule.id.as_str(),
+            row.owner.as_ref(),
+        );
+        // The conditions of a rule may hold arguments of calls, so its hash stands for it.
+        let act = act.detail("hash", Digest::of_bytes(body.as_bytes()).as_str());
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// Deletes a rule of this owner. Returns true if it existed.
@@ -74,9 +83,10 @@ impl<'s> Rules<'s> {
         owner: Option<&UserId>,
     ) -> Result<bool, Error> {
         let sql = "DELETE FROM rules WHERE tenant = $1 AND id = $2 AND owner = $3";
+        let act = of(ActName::RuleRemoved, tenant, id, owner);
         let owner = owner.map_or("", UserId::as_str);
         let values = args![tenant.as_str(), id, owner];
-        Ok(self.db.execute(sql, values).await? > 0)
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// The uses of each rule in the sessions of `owner`, or in all sessions of the tenant.
@@ -96,6 +106,11 @@ impl<'s> Rules<'s> {
         });
         Ok(uses.collect())
     }
+}
+
+/// An act on a rule of a person, or of the tenant.
+fn of(name: ActName, tenant: &TenantId, id: &str, owner: Option<&UserId>) -> Act {
+    Act::new(name, tenant, "rule", id).detail("owner", owner.map(UserId::as_str))
 }
 
 type Row = (String, String, String, i64);

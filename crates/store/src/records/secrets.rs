@@ -1,6 +1,7 @@
 //! Stores named secrets, for `${secret:NAME}` in configurations. The values are already sealed.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use sepal_core::domain::{Scope, Timestamp};
 
@@ -47,7 +48,13 @@ impl<'s> Secrets<'s> {
     /// Adds or replaces a secret.
     pub async fn put(&self, secret: &SecretRow) -> Result<(), Error> {
         self.db
-            .execute(
+            .record(
+                Act::new(
+                    ActName::SecretSet,
+                    &secret.scope,
+                    "secret",
+                    secret.name.as_str(),
+                ),
                 "INSERT INTO secrets (scope, name, sealed, updated_at) VALUES ($1, $2, $3, $4) \
                  ON CONFLICT (scope, name) DO UPDATE SET sealed = excluded.sealed, \
                  updated_at = excluded.updated_at",
@@ -65,7 +72,8 @@ impl<'s> Secrets<'s> {
     /// Deletes a secret. Returns false if it does not exist.
     pub async fn delete(&self, scope: &Scope, name: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM secrets WHERE scope = $1 AND name = $2";
-        let changed = self.db.execute(sql, args![scope.as_str(), name]).await?;
-        Ok(changed > 0)
+        let act = Act::new(ActName::SecretRemoved, scope, "secret", name);
+        let changed = self.db.record(act, sql, args![scope.as_str(), name]);
+        Ok(changed.await? > 0)
     }
 }

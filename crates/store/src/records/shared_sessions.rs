@@ -1,6 +1,7 @@
 //! Stores the shares by which owners let others read their sessions.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args};
 use super::admission::SecretHash;
 use super::{session_id, tenant_id};
@@ -107,7 +108,16 @@ impl<'s> SharedSessions<'s> {
             Arg::Int(shared.expires_at.map(|at| at.0)),
             MOST
         ];
-        let statements = vec![expired, Statement::required(sql, values)];
+        let act = Act::new(
+            ActName::SessionShared,
+            &shared.key.tenant,
+            "session",
+            session,
+        )
+        .detail("share", shared.id.as_str())
+        .detail("audience", shared.audience.as_str())
+        .detail("expiresAt", shared.expires_at.map(|at| at.0));
+        let statements = vec![expired, Statement::required(sql, values).recorded(act)];
         Ok(self.db.execute_all(statements).await?.is_some())
     }
 
@@ -129,7 +139,14 @@ impl<'s> SharedSessions<'s> {
     pub async fn remove(&self, key: &SessionKey, id: &SharedSessionId) -> Result<bool, Error> {
         let sql = "DELETE FROM shared_sessions WHERE tenant = $1 AND session = $2 AND id = $3";
         let values = args![key.tenant.as_str(), key.session.as_str(), id.as_str()];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = Act::new(
+            ActName::ShareRemoved,
+            &key.tenant,
+            "session",
+            key.session.as_str(),
+        );
+        let act = act.detail("share", id.as_str());
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// The share that a link opens; `None` if there is none, or it is closed.

@@ -2,6 +2,7 @@
 //! off for themselves.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
 use super::user_id;
 use sepal_core::domain::{SkillId, TenantId, Timestamp, UserId};
@@ -133,7 +134,7 @@ impl<'s> Skills<'s> {
         ];
         let statements = vec![
             bundle(tenant, &row.hash, content),
-            Statement::required(sql, values),
+            Statement::required(sql, values).recorded(of(ActName::SkillAdded, tenant, row)),
         ];
         let added = self.db.execute_all(statements).await;
         Ok(added.map_err(taken(&row.name))?.is_some())
@@ -165,7 +166,7 @@ impl<'s> Skills<'s> {
         ];
         let statements = vec![
             bundle(tenant, &row.hash, content),
-            Statement::required(sql, values),
+            Statement::required(sql, values).recorded(of(ActName::SkillReplaced, tenant, row)),
             unused(tenant, old),
         ];
         let replaced = self.db.execute_all(statements).await;
@@ -176,7 +177,8 @@ impl<'s> Skills<'s> {
     pub async fn remove(&self, tenant: &TenantId, row: &SkillRow) -> Result<bool, Error> {
         let whose = || args![tenant.as_str(), row.id.as_str()];
         let statements = vec![
-            Statement::required("DELETE FROM skills WHERE tenant = $1 AND id = $2", whose()),
+            Statement::required("DELETE FROM skills WHERE tenant = $1 AND id = $2", whose())
+                .recorded(of(ActName::SkillRemoved, tenant, row)),
             Statement::new(
                 "DELETE FROM skill_switches WHERE tenant = $1 AND skill = $2",
                 whose(),
@@ -194,7 +196,9 @@ impl<'s> Skills<'s> {
     ) -> Result<bool, Error> {
         let sql = "UPDATE skills SET is_enabled = $3 WHERE tenant = $1 AND id = $2";
         let values = args![tenant.as_str(), id.as_str(), is_enabled];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = Act::new(ActName::SkillSwitched, tenant, "skill", id.as_str());
+        let act = act.detail("isEnabled", is_enabled);
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// Switches a skill on or off for this user alone.
@@ -212,7 +216,10 @@ impl<'s> Skills<'s> {
              SELECT tenant, $2, id FROM skills WHERE tenant = $1 AND id = $3 ON CONFLICT DO NOTHING"
         };
         let values = args![tenant.as_str(), person.as_str(), id.as_str()];
-        self.db.execute(sql, values).await?;
+        let act = Act::new(ActName::SkillSwitched, tenant, "skill", id.as_str())
+            .detail("person", person.as_str())
+            .detail("isEnabled", is_on);
+        self.db.record(act, sql, values).await?;
         Ok(())
     }
 
@@ -223,6 +230,14 @@ impl<'s> Skills<'s> {
         let row: Option<(Vec<u8>,)> = self.db.fetch_optional(sql, values).await?;
         Ok(row.map(|(content,)| content))
     }
+}
+
+/// An act on a skill.
+fn of(name: ActName, tenant: &TenantId, row: &SkillRow) -> Act {
+    Act::new(name, tenant, "skill", row.id.as_str())
+        .detail("name", row.name.as_str())
+        .detail("owner", row.owner.as_ref().map(UserId::as_str))
+        .detail("hash", row.hash.as_str())
 }
 
 /// Writes the files. The row is written even if it exists, which locks it, so that no other transaction

@@ -1,9 +1,11 @@
 //! Stores tenants.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
+use super::audit::Audit;
 use super::tenant_id;
-use sepal_core::domain::{Tenant, TenantId, Timestamp};
+use sepal_core::domain::{Scope, Tenant, TenantId, Timestamp};
 
 /// The standing of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +72,13 @@ const PURGES: &[&str] = &purges! {
     "dry_run_results": "tenant",
     "sandboxes": "tenant",
     "sessions": "tenant",
+    "decisions": "tenant",
+    "audit_anchors": "tenant",
+    "audit_seals": "tenant",
+    "audit_sessions": "tenant",
+    "audit_cursors": "tenant",
+    "audit": "tenant",
+    "audit_cuts": "tenant",
     "links": "tenant",
     "web_sessions": "tenant",
     "api_keys": "tenant",
@@ -93,7 +102,8 @@ impl<'s> Tenants<'s> {
     /// Adds a tenant. Returns [`Error::Taken`] if its name is in use.
     pub async fn add(&self, tenant: &Tenant, now: Timestamp) -> Result<(), Error> {
         self.db
-            .execute(
+            .record(
+                added(tenant),
                 "INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3)",
                 args![tenant.id.as_str(), tenant.name.as_str(), now.0],
             )
@@ -105,7 +115,8 @@ impl<'s> Tenants<'s> {
     /// The tenant with this name, added with the given id if there is none.
     pub async fn find_or_add(&self, tenant: Tenant, now: Timestamp) -> Result<Tenant, Error> {
         self.db
-            .execute(
+            .record(
+                added(&tenant),
                 "INSERT INTO tenants (id, name, created_at) VALUES ($1, $2, $3) \
                  ON CONFLICT (name) DO NOTHING",
                 args![tenant.id.as_str(), tenant.name.as_str(), now.0],
@@ -145,8 +156,9 @@ impl<'s> Tenants<'s> {
     /// Allows or forbids sharing sessions by link.
     pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
         let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
+        let act = of(ActName::LinksSwitched, id).detail("linksAllowed", allows_links);
         self.db
-            .execute(sql, args![id.as_str(), allows_links])
+            .record(act, sql, args![id.as_str(), allows_links])
             .await?;
         Ok(())
     }
@@ -155,21 +167,24 @@ impl<'s> Tenants<'s> {
     /// changes nothing.
     pub async fn suspend(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2) WHERE id = $1";
-        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        let act = of(ActName::TenantSuspended, id);
+        self.db.record(act, sql, args![id.as_str(), now.0]).await?;
         Ok(())
     }
 
     /// Lifts a suspension. Returns false if the tenant does not exist or is being deleted.
     pub async fn resume(&self, id: &TenantId) -> Result<bool, Error> {
         let sql = "UPDATE tenants SET suspended_at = NULL WHERE id = $1 AND delete_at IS NULL";
-        Ok(self.db.execute(sql, args![id.as_str()]).await? > 0)
+        let act = of(ActName::TenantResumed, id);
+        Ok(self.db.record(act, sql, args![id.as_str()]).await? > 0)
     }
 
     /// Locks a tenant out for good, so that a living gateway deletes it.
     pub async fn give_up(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
         let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2), \
                    delete_at = COALESCE(delete_at, $2) WHERE id = $1";
-        self.db.execute(sql, args![id.as_str(), now.0]).await?;
+        let act = of(ActName::TenantGivenUp, id);
+        self.db.record(act, sql, args![id.as_str(), now.0]).await?;
         Ok(())
     }
 
@@ -192,16 +207,28 @@ impl<'s> Tenants<'s> {
         })
     }
 
-    /// Deletes a tenant and its rows in every table. Its sessions must already be removed, because their
-    /// workspaces can only be found by these rows.
+    /// Deletes a tenant and its rows in every table, and names the end of its audit in the audit of the
+    /// installation. Its sessions must already be removed, because their workspaces can only be found by
+    /// these rows.
     pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
-        let statements = PURGES.iter();
-        let mut statements: Vec<Statement> = statements
-            .map(|sql| Statement::new(*sql, args![id.as_str()]))
-            .collect();
+        let head = Audit::new(self.db).head(&Scope::Tenant(id.clone())).await?;
+        let (n, link) = head.map_or((0, None), |head| (head.n, Some(head.link)));
+        let act = Act::new(
+            ActName::TenantDeleted,
+            &Scope::Installation,
+            "tenant",
+            id.as_str(),
+        );
+        let act = act.detail("records", n).detail("link", link);
+        // Lets the triggers of the audit delete its records.
+        let cut = "INSERT INTO audit_cuts (tenant, through) VALUES ($1, 9223372036854775807) \
+                   ON CONFLICT (tenant) DO UPDATE SET through = excluded.through";
+        let mut statements = vec![Statement::new(cut, args![id.as_str()])];
+        let purges = PURGES.iter();
+        statements.extend(purges.map(|sql| Statement::new(*sql, args![id.as_str()])));
         statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));
         let last = "DELETE FROM tenants WHERE id = $1";
-        statements.push(Statement::new(last, args![id.as_str()]));
+        statements.push(Statement::new(last, args![id.as_str()]).recorded(act));
         self.db.execute_all(statements).await?;
         Ok(())
     }
@@ -214,6 +241,21 @@ impl<'s> Tenants<'s> {
             .await?;
         rows.into_iter().map(TenantRow::into_tenant).collect()
     }
+}
+
+/// An act on a tenant, which the tenant itself is told.
+fn of(name: ActName, id: &TenantId) -> Act {
+    Act::new(name, id, "tenant", id.as_str())
+}
+
+fn added(tenant: &Tenant) -> Act {
+    let act = Act::new(
+        ActName::TenantAdded,
+        &Scope::Installation,
+        "tenant",
+        tenant.id.as_str(),
+    );
+    act.detail("name", tenant.name.as_str())
 }
 
 #[derive(sqlx::FromRow)]

@@ -1,6 +1,7 @@
 //! Stores a tenant's settings for single tools of its MCP servers.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args};
 use sepal_core::domain::{Scope, TenantId, ToolRef};
 use sepal_core::session::PolicyEffect;
@@ -58,8 +59,13 @@ impl<'s> ToolSettings<'s> {
 
     /// Adds or replaces the settings of a tool.
     pub async fn put(&self, tenant: &TenantId, setting: &ToolSetting) -> Result<(), Error> {
+        let tool = format!("{}/{}", setting.tool.server, setting.tool.tool);
+        let act = Act::new(ActName::ToolSet, tenant, "tool", tool)
+            .detail("isEnabled", setting.is_enabled)
+            .detail("effect", setting.effect.as_str());
         self.db
-            .execute(
+            .record(
+                act,
                 "INSERT INTO mcp_tool_settings (tenant, server, tool, is_enabled, effect) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, server, tool) DO UPDATE SET \
                  is_enabled = excluded.is_enabled, effect = excluded.effect",
@@ -99,7 +105,14 @@ impl<'s> ToolSettings<'s> {
         let delete = |table: &str, condition: &str| {
             let sql = format!("DELETE FROM {table} WHERE {condition}");
             let values = whom.iter().map(|text| Arg::from(*text));
-            Statement::new(sql, values.collect())
+            let act = Act::new(ActName::ToolsForgotten, scope, "server", server);
+            let statement = Statement::new(sql, values.collect());
+            // What was decided is an act; what was seen is not.
+            if table == "mcp_tool_settings" {
+                statement.recorded(act)
+            } else {
+                statement
+            }
         };
         let rows = tables.map(|table| delete(table, of_scope)).into_iter();
         let all = rows.chain([delete("tool_definitions", accepted)]);

@@ -1,10 +1,11 @@
 //! Stores the users of a tenant: people and services.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
 use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
-use sepal_core::domain::{Role, TenantId, Timestamp, User, UserId};
+use sepal_core::domain::{Role, Scope, TenantId, Timestamp, User, UserId};
 
 /// A user with the data needed for signing in.
 #[derive(Clone)]
@@ -85,8 +86,14 @@ impl<'s> Users<'s> {
     /// Adds a user. Returns [`Error::Taken`] if the name is in use in the tenant.
     pub async fn add(&self, new: &NewUser, now: Timestamp) -> Result<(), Error> {
         let user = &new.user;
+        let act = of(ActName::UserAdded, &user.tenant, &user.id)
+            .detail("name", user.name.as_str())
+            .detail("role", user.role.as_str())
+            .detail("installationAdmin", user.installation_admin)
+            .detail("password", new.password_hash.is_some());
         self.db
-            .execute(
+            .record(
+                act,
                 INSERT,
                 args![
                     user.tenant.as_str(),
@@ -134,6 +141,10 @@ impl<'s> Users<'s> {
                         first.password_hash.as_str(),
                         now.0
                     ],
+                )
+                .recorded(
+                    of(ActName::SetupDone, &user.tenant, &user.id)
+                        .detail("name", user.name.as_str()),
                 ),
                 Statement::new("DELETE FROM links WHERE user_id IS NULL", args![]),
             ])
@@ -212,9 +223,11 @@ impl<'s> Users<'s> {
         id: &UserId,
         role: Role,
     ) -> Result<bool, Error> {
+        let act = of(ActName::UserRoleSet, tenant, id).detail("role", role.as_str());
         let changed = self
             .db
-            .execute(
+            .record(
+                act,
                 "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR \
                  role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
                  AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
@@ -231,9 +244,19 @@ impl<'s> Users<'s> {
         id: &UserId,
         is_admin: bool,
     ) -> Result<bool, Error> {
+        let act = Act::new(
+            ActName::InstallationAdminSet,
+            &Scope::Installation,
+            "user",
+            id.as_str(),
+        );
+        let act = act
+            .detail("tenant", tenant.as_str())
+            .detail("installationAdmin", is_admin);
         let changed = self
             .db
-            .execute(
+            .record(
+                act,
                 "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2",
                 args![tenant.as_str(), id.as_str(), is_admin],
             )
@@ -253,7 +276,8 @@ impl<'s> Users<'s> {
                      (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
                      AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
                     whom(),
-                ),
+                )
+                .recorded(of(ActName::UserDisabled, tenant, id)),
                 Statement::new(
                     "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
                     whom(),
@@ -294,7 +318,8 @@ impl<'s> Users<'s> {
     pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let changed = self
             .db
-            .execute(
+            .record(
+                of(ActName::UserEnabled, tenant, id),
                 "UPDATE users SET is_disabled = FALSE WHERE tenant = $1 AND id = $2",
                 args![tenant.as_str(), id.as_str()],
             )
@@ -332,7 +357,10 @@ impl<'s> Users<'s> {
             choice.since.is_some(),
             choice.since.map(|since| since.0)
         ];
-        self.db.execute(sql, values).await?;
+        let act = of(ActName::MailSet, tenant, id)
+            .detail("address", choice.address.is_some())
+            .detail("isOn", choice.since.is_some());
+        self.db.record(act, sql, values).await?;
         Ok(())
     }
 
@@ -352,7 +380,8 @@ impl<'s> Users<'s> {
                     "UPDATE users SET password_hash = $3, is_local = FALSE \
                      WHERE tenant = $1 AND id = $2",
                     args![tenant.as_str(), id.as_str(), password_hash],
-                ),
+                )
+                .recorded(of(ActName::PasswordSet, tenant, id)),
                 Statement::new(
                     "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2 AND id <> $3",
                     args![tenant.as_str(), id.as_str(), kept.unwrap_or_default()],
@@ -369,6 +398,11 @@ impl<'s> Users<'s> {
             .await?;
         Ok(done.is_some())
     }
+}
+
+/// An act on a user.
+fn of(name: ActName, tenant: &TenantId, id: &UserId) -> Act {
+    Act::new(name, tenant, "user", id.as_str())
 }
 
 /// The form in which names are compared.

@@ -1,6 +1,7 @@
 //! Stores the sign-ins of browsers.
 
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
@@ -32,9 +33,13 @@ impl<'s> WebSessions<'s> {
     /// Adds a sign-in. Returns false if, meanwhile, the user was disabled, their tenant suspended or their
     /// password changed.
     pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<bool, Error> {
+        let act = Act::new(ActName::SignedIn, &new.tenant, "sign_in", new.id.as_str())
+            .by(&new.tenant, &new.user)
+            .detail("password", new.verified.is_some());
         let added = self
             .db
-            .execute(
+            .record(
+                act,
                 "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at) \
                  SELECT tenant, $2, id, $4, $5, $5 FROM users WHERE tenant = $1 AND id = $3 \
                  AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
@@ -111,7 +116,8 @@ impl<'s> WebSessions<'s> {
     /// Ends a sign-in.
     pub async fn end(&self, tenant: &TenantId, id: &str) -> Result<(), Error> {
         self.db
-            .execute(
+            .record(
+                Act::new(ActName::SignedOut, tenant, "sign_in", id),
                 "DELETE FROM web_sessions WHERE tenant = $1 AND id = $2",
                 args![tenant.as_str(), id],
             )
@@ -122,7 +128,7 @@ impl<'s> WebSessions<'s> {
     /// Ends sign-ins that were last seen before `seen` or made before `made`. Returns their number.
     pub async fn end_old(&self, seen: Timestamp, made: Timestamp) -> Result<u64, Error> {
         self.db
-            .execute(
+            .keep_up(
                 "DELETE FROM web_sessions WHERE last_seen_at < $1 OR created_at < $2",
                 args![seen.0, made.0],
             )

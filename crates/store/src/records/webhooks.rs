@@ -1,5 +1,6 @@
 //! Stores the webhooks to which tenants want waiting calls announced, and the outcome of the last delivery.
 
+use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args};
 use super::super::{Error, Sealer};
 use super::tenant_id;
@@ -132,7 +133,14 @@ impl<'s> Webhooks<'s> {
             MOST,
             sealed_url
         ];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let act = Act::new(
+            ActName::WebhookAdded,
+            &webhook.tenant,
+            "webhook",
+            webhook.id.as_str(),
+        )
+        .detail("tellsDecided", webhook.tells_decided);
+        Ok(self.db.record(act, sql, values).await? > 0)
     }
 
     /// Seals the addresses that earlier releases stored unsealed, and returns their number.
@@ -146,7 +154,7 @@ impl<'s> Webhooks<'s> {
             let address = Address::seal(sealer, (&row.tenant, &row.id), &url)?;
             let sql = "UPDATE webhooks SET url = '', sealed_url = $3 WHERE tenant = $1 AND id = $2";
             let values = args![row.tenant.as_str(), row.id.as_str(), address.columns().1];
-            self.db.execute(sql, values).await?;
+            self.db.keep_up(sql, values).await?;
         }
         Ok(count)
     }
@@ -157,7 +165,12 @@ impl<'s> Webhooks<'s> {
         let one = "DELETE FROM webhooks WHERE tenant = $1 AND id = $2";
         let told = "DELETE FROM notifications WHERE tenant = $1 AND target = $2";
         let statements = vec![
-            Statement::required(one, whom()),
+            Statement::required(one, whom()).recorded(Act::new(
+                ActName::WebhookRemoved,
+                tenant,
+                "webhook",
+                id.as_str(),
+            )),
             Statement::new(told, whom()),
         ];
         Ok(self.db.execute_all(statements).await?.is_some())

@@ -18,6 +18,7 @@ use crate::gateway::mcp::notices::Threshold;
 use crate::gateway::mcp::server::AgentServer;
 use crate::gateway::mcp::tasks::Tasks;
 use crate::gateway::mcp::{Exposure, Life};
+use crate::store::audit::acting;
 
 /// The state that the routes share.
 #[derive(Clone)]
@@ -72,6 +73,7 @@ impl McpContext {
         let shows_nothing = !parts.headers.contains_key(AUTHORIZATION);
         if self.exposure.admits_local && peer.is_local && shows_nothing {
             let entered = self.gateway.tenancy.setup().anonymous_caller().await?;
+            acting::identify(&entered.caller);
             return Ok(entered.caller);
         }
         Caller::from_request_parts(parts, &self.gateway).await

@@ -3,6 +3,7 @@
 use crate::gateway::wire::Frame;
 use std::time::Duration;
 
+use axum::http::request::Parts;
 use engineioxide::Companion;
 use serde_json::Value;
 use socketioxide::extract::SocketRef;
@@ -29,6 +30,11 @@ impl Client {
     pub(in crate::gateway::socket) fn of(socket: SocketRef) -> Option<Self> {
         let companion = socket.req_parts().extensions.get::<Companion>().cloned()?;
         Some(Self { socket, companion })
+    }
+
+    /// The head of the request that opened the connection.
+    pub(in crate::gateway::socket) fn parts(&self) -> &Parts {
+        self.socket.req_parts()
     }
 
     /// The client's companion task.

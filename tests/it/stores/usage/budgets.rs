@@ -86,7 +86,7 @@ async fn settle(gateway: &Gateway, session: u128, cost: u64) {
         row: row(session, 1),
         used: UsageRows {
             requests: vec![used],
-            calls: Vec::new(),
+            ..UsageRows::default()
         },
         used_from: Some(0),
     };
@@ -288,7 +288,7 @@ async fn spending_is_counted_once_in_its_day_and_month_and_by_whom() {
         });
         let rows = UsageRows {
             requests: vec![used],
-            calls: Vec::new(),
+            ..UsageRows::default()
         };
         records.usage().add(&key(1, 1), &rows, 1).await.unwrap();
         assert_eq!(stands(&records).await, (42, 0));

@@ -50,7 +50,7 @@ fn request_row(session: u128, at: i64, change: impl FnOnce(&mut RequestRow)) -> 
 fn used(requests: Vec<RequestRow>) -> UsageRows {
     UsageRows {
         requests,
-        calls: Vec::new(),
+        ..UsageRows::default()
     }
 }
 

@@ -59,6 +59,12 @@ pub enum CommitError {
     /// Not a commit that this or an older release wrote.
     #[error("a journal entry cannot be read")]
     Malformed(#[from] serde_json::Error),
+    /// Its link to the commit before it cannot be read.
+    #[error("the link of journal entry {version} cannot be read")]
+    BrokenLink {
+        /// Version of the commit.
+        version: u64,
+    },
 }
 
 impl Commit {
@@ -105,7 +111,7 @@ impl Commit {
         numbers.zip(self.events.iter().filter(|event| event.is_shown()))
     }
 
-    /// The stored form.
+    /// The stored form, without a link.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CommitError> {
         let mut bytes = Vec::with_capacity(COMMIT);
         serde_json::to_writer(&mut bytes, self)?;

@@ -16,8 +16,8 @@ use super::policy::{GivenRule, Rule};
 use super::review::Reviewing;
 use super::state::{Control, Ending, Phase, SessionState, WaitingMessage};
 use crate::domain::{
-    Actor, BlobId, CallId, EngineId, ForkOrigin, GatewayId, ModelRequestId, Timestamp,
-    WorkspaceCopy,
+    Actor, BlobId, CallId, Digest, EngineId, ForkOrigin, GatewayId, ModelRequestId, Timestamp,
+    Totals, WorkspaceCopy,
 };
 
 /// Maximum number of client message ids that are remembered to detect repeats.
@@ -31,15 +31,35 @@ impl SessionState {
             self.evolve_entries(event, commit.at);
             self.control.evolve(event, commit.at);
         }
-        if commit.is_inherited {
-            self.control.usage.totals = totals;
-        }
-        self.control.version = commit.version;
-        self.control.at = commit.at;
+        self.control.close(commit, totals);
+    }
+
+    /// Folds the commit that follows this state, and remembers its link.
+    pub fn apply_linked(&mut self, commit: &Commit, link: Digest) {
+        self.apply(commit);
+        self.link = Some(link);
     }
 }
 
 impl Control {
+    /// Folds the commit that follows this state.
+    pub fn apply(&mut self, commit: &Commit) {
+        let totals = self.usage.totals;
+        for event in &commit.events {
+            self.evolve(event, commit.at);
+        }
+        self.close(commit, totals);
+    }
+
+    /// Ends a commit whose events are folded; `totals` is the usage before it.
+    fn close(&mut self, commit: &Commit, totals: Totals) {
+        if commit.is_inherited {
+            self.usage.totals = totals;
+        }
+        self.version = commit.version;
+        self.at = commit.at;
+    }
+
     /// Folds one event that happened at `at`.
     #[expect(clippy::too_many_lines, reason = "one flat match over all events")]
     pub(super) fn evolve(&mut self, event: &Event, at: Timestamp) {

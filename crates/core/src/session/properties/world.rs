@@ -15,6 +15,7 @@ use crate::domain::{
     JournalId, Memo, RunsIn, RunsInKind, SandboxId, SessionId, Timestamp, TokenUsage,
     ToolAnnotations, ToolRef, Totals, UserId,
 };
+use crate::session::proof::{Chain, DecisionRecord, Verifier};
 use crate::session::{
     Answer, Call, CallStatus, Command, Commit, ContextSize, Cut, CutKind, Decider, Decision,
     Effect, Event, Fork, Gateway, Genesis, Inputs, ModelChoice, Outcome, Output, Policy,
@@ -592,8 +593,41 @@ impl World {
     }
 
     pub(crate) fn check_folds(&self) {
+        self.check_chain();
         self.check_journal_folds();
         self.check_replay();
+    }
+
+    /// Checks that the stored journal is a chain, and that each decision about a call has its record.
+    fn check_chain(&self) {
+        let (mut chain, mut verifier) = (Chain::default(), Verifier::default());
+        for commit in &self.journal {
+            let body = chain.append(commit).unwrap();
+            assert_eq!(Commit::from_bytes(&body).unwrap(), *commit);
+            let records = verifier.take(&body).unwrap().records.unwrap();
+            let is_recorded = |record: &&DecisionRecord| {
+                matches!(
+                    record,
+                    DecisionRecord::CallConsented { .. }
+                        | DecisionRecord::CallDecided { .. }
+                        | DecisionRecord::CallStarted { .. }
+                )
+            };
+            let is_decision = |event: &&Event| {
+                let is_here = !commit.is_inherited;
+                is_here
+                    && matches!(
+                        event,
+                        Event::Consented { .. } | Event::Decided { .. } | Event::Started { .. }
+                    )
+            };
+            assert_eq!(
+                records.iter().filter(is_recorded).count(),
+                commit.events.iter().filter(is_decision).count(),
+                "each decision about a call has its record"
+            );
+        }
+        assert_eq!(verifier.link(), chain.into_link().as_ref());
     }
 
     /// Checks that the journal folds to the state, without a replay. Rulings on arguments that an edit

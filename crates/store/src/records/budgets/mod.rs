@@ -10,6 +10,7 @@ pub(in crate::records) use reserving::settle;
 
 use self::row::{ListedRow, StandingRow};
 use super::super::Error;
+use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args};
 use super::tenant_id;
 use sepal_core::domain::{
@@ -124,6 +125,16 @@ impl<'s> Budgets<'s> {
                 by.as_str(),
                 at.0
             ],
+        )
+        .recorded(
+            of(
+                ActName::BudgetSet,
+                tenant,
+                (budget.level, budget.subject.as_str(), budget.period),
+            )
+            .detail("limitMicroUsd", row::int(budget.limit.0))
+            .detail("warnPercent", budget.warn_percent)
+            .detail("isHard", budget.is_hard),
         );
         let whose = (budget.level, budget.subject.as_str(), budget.period);
         self.db
@@ -142,10 +153,22 @@ impl<'s> Budgets<'s> {
         let sql = "DELETE FROM budgets WHERE tenant = $1 AND level = $2 AND subject = $3 \
                    AND period = $4";
         let values = args![tenant.as_str(), level.as_str(), subject, period.as_str()];
-        let deleted = Statement::required(sql, values);
+        let act = of(ActName::BudgetRemoved, tenant, whose);
+        let deleted = Statement::required(sql, values).recorded(act);
         let statements = vec![deleted, forget_warnings(tenant, whose)];
         Ok(self.db.execute_all(statements).await?.is_some())
     }
+}
+
+/// An act on a budget.
+fn of(
+    name: ActName,
+    tenant: &TenantId,
+    (level, subject, period): (BudgetLevel, &str, BudgetPeriod),
+) -> Act {
+    Act::new(name, tenant, "budget", level.as_str())
+        .detail("subject", subject)
+        .detail("period", period.as_str())
 }
 
 /// Forgets the warnings of a budget. Warnings of a budget that applies to each person or session name that

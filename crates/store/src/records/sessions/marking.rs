@@ -4,6 +4,7 @@ use super::marks::{Marks, MarksChange, tags_column};
 use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
 use crate::Error;
+use crate::audit::{Act, ActName};
 use crate::db::args;
 use sepal_core::domain::{SessionKey, Timestamp, UserId};
 
@@ -63,7 +64,14 @@ impl Sessions<'_> {
         owner: &UserId,
         delete_at: Timestamp,
     ) -> Result<bool, Error> {
-        let changed = self.db.execute(
+        let act = Act::new(
+            ActName::SessionGivenUp,
+            &key.tenant,
+            "session",
+            key.session.as_str(),
+        );
+        let changed = self.db.record(
+            act.detail("deleteAt", delete_at.0),
             "UPDATE sessions SET delete_at = $4, marked = marked + 1 \
              WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at IS NULL",
             args![
@@ -83,7 +91,14 @@ impl Sessions<'_> {
         owner: &UserId,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let changed = self.db.execute(
+        let act = Act::new(
+            ActName::SessionTakenBack,
+            &key.tenant,
+            "session",
+            key.session.as_str(),
+        );
+        let changed = self.db.record(
+            act,
             "UPDATE sessions SET delete_at = NULL, marked = marked + 1 \
              WHERE tenant = $1 AND id = $2 AND owner = $3 AND delete_at > $4",
             args![

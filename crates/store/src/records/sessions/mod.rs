@@ -13,6 +13,7 @@ pub use waiting::{DecidableSessions, WaitingCursor, WaitingSessionsPage, Waiting
 use self::marks::tag_pattern;
 use self::row::{Row, upsert};
 use crate::Error;
+use crate::audit::{Act, ActName};
 use crate::db::{Db, PerRow, Statement, args};
 use crate::records::{checkpoints, usage};
 use sepal_core::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
@@ -281,7 +282,13 @@ impl<'s> Sessions<'s> {
         let row = args![key.tenant.as_str(), key.session.as_str()];
         let rest = belongings(key);
         // The row is deleted first, because nothing is added to the other tables without it.
-        let mut all = vec![Statement::required(sql, row)];
+        let act = Act::new(
+            ActName::SessionDeleted,
+            &key.tenant,
+            "session",
+            key.session.as_str(),
+        );
+        let mut all = vec![Statement::required(sql, row).recorded(act)];
         all.extend(rest.iter().cloned());
         let existed = self.db.execute_all(all).await?.is_some();
         if !existed {
@@ -305,7 +312,9 @@ fn belongings(key: &SessionKey) -> Vec<Statement> {
     let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
     let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
                   AND subject = $2";
-    let own = [texts, attached, shared, told, limits].map(|sql| Statement::new(sql, whom()));
+    let own = [texts, attached, shared, told, limits];
+    // They go with the session, whose deletion is the act.
+    let own = own.map(|sql| Statement::new(sql, whom()).upkeep());
     // Attachments of an interrupted fork, whose session was never stored.
     let orphaned = "DELETE FROM attachments WHERE tenant = $1 AND created_at < $2 AND NOT EXISTS \
                     (SELECT 1 FROM sessions WHERE sessions.tenant = attachments.tenant \

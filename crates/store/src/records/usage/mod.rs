@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::super::Error;
 use super::super::db::{Arg, Db, PerRow, Statement, args};
+use super::audit::{DecisionRow, keep_decisions};
 use super::{budgets, session_id, tenant_id};
 use sepal_core::domain::{
     CommitId, MicroUsd, RequestParts, RequestPurpose, SessionKey, Timestamp, TokenUsage, UserId,
@@ -77,6 +78,8 @@ pub struct CallRow {
 pub struct UsageRows {
     pub requests: Vec<RequestRow>,
     pub calls: Vec<CallRow>,
+    /// What was decided, for the audit.
+    pub decisions: Vec<DecisionRow>,
 }
 
 impl UsageRows {
@@ -84,6 +87,7 @@ impl UsageRows {
     pub fn append(&mut self, mut later: Self) {
         self.requests.append(&mut later.requests);
         self.calls.append(&mut later.calls);
+        self.decisions.append(&mut later.decisions);
     }
 }
 
@@ -93,9 +97,12 @@ pub(super) fn keep(used: &[(&SessionKey, &UsageRows)]) -> Vec<Statement> {
     let requests =
         sessions().flat_map(|(key, rows)| rows.requests.iter().map(move |row| (key, row)));
     let calls = sessions().flat_map(|(key, rows)| rows.calls.iter().map(move |row| (key, row)));
+    let decisions =
+        sessions().flat_map(|(key, rows)| rows.decisions.iter().map(move |row| (key, row)));
     let kept = KEEP_REQUESTS
         .statements(requests.map(args_of_request))
-        .chain(KEEP_CALLS.statements(calls.map(args_of_call)));
+        .chain(KEEP_CALLS.statements(calls.map(args_of_call)))
+        .chain(keep_decisions(decisions));
     // In the same transaction, so that budget reserved for these requests becomes either spent or free.
     let ended = sessions().filter_map(|(key, rows)| {
         let ended = rows.requests.iter().map(|row| (row.turn, row.iteration));

@@ -1,0 +1,200 @@
+//! Knows who acts: each door says so once, and every record that is written meanwhile tells it.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use sepal_core::domain::{Caller, CredentialId, TenantId, UserId};
+use serde_json::{Value, json};
+
+/// The way by which something was asked of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Door {
+    /// REST, and the page.
+    Http,
+    /// A connected page or program.
+    Socket,
+    /// The agent as an MCP server.
+    Mcp,
+    /// `sepal` on the machine of the installation.
+    CommandLine,
+    /// Nobody asked: the gateway did it by itself.
+    Gateway,
+}
+
+impl Door {
+    /// The name in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Socket => "socket",
+            Self::Mcp => "mcp",
+            Self::CommandLine => "command_line",
+            Self::Gateway => "gateway",
+        }
+    }
+}
+
+/// Who did something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Actor {
+    /// A user of a tenant, with the id of the key or sign-in that they used.
+    Person {
+        tenant: TenantId,
+        user: UserId,
+        credential: Option<String>,
+    },
+    /// Somebody with access to the machine.
+    Operator,
+    /// The gateway by itself.
+    Gateway,
+    /// Somebody who is not signed in.
+    Stranger,
+}
+
+impl Actor {
+    pub(crate) fn person(&self) -> Option<&UserId> {
+        match self {
+            Self::Person { user, .. } => Some(user),
+            Self::Operator | Self::Gateway | Self::Stranger => None,
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Self::Person {
+                tenant,
+                user,
+                credential,
+            } => {
+                let mut by =
+                    json!({ "id": user.as_str(), "kind": "person", "tenant": tenant.as_str() });
+                if let (Some(credential), Some(by)) = (credential, by.as_object_mut()) {
+                    by.insert("credential".to_owned(), Value::from(credential.as_str()));
+                }
+                by
+            }
+            Self::Operator => json!({ "kind": "operator" }),
+            Self::Gateway => json!({ "kind": "gateway" }),
+            Self::Stranger => json!({ "kind": "stranger" }),
+        }
+    }
+}
+
+/// Who acts, and how they came in.
+#[derive(Debug, Clone)]
+pub(crate) struct Acting {
+    pub(crate) by: Actor,
+    door: Door,
+    address: Option<IpAddr>,
+}
+
+impl Acting {
+    pub(crate) fn door_to_json(&self) -> Value {
+        match self.address {
+            Some(address) => json!({ "address": address.to_string(), "name": self.door.as_str() }),
+            None => json!({ "name": self.door.as_str() }),
+        }
+    }
+}
+
+/// What a door knows of whom it serves. A request is served before its person is known.
+#[derive(Debug)]
+struct Visit {
+    door: Door,
+    address: Option<IpAddr>,
+    by: OnceLock<Actor>,
+}
+
+tokio::task_local! {
+    static VISIT: Arc<Visit>;
+}
+
+/// Runs `work` for somebody who came in by a door. [`identify`] says who it is.
+pub async fn through<T>(door: Door, address: Option<IpAddr>, work: impl Future<Output = T>) -> T {
+    let visit = Visit {
+        door,
+        address,
+        by: OnceLock::new(),
+    };
+    VISIT.scope(Arc::new(visit), work).await
+}
+
+/// Runs `work` for a caller who came in by a door.
+pub async fn of_caller<T>(
+    door: Door,
+    caller: &Caller,
+    address: Option<IpAddr>,
+    work: impl Future<Output = T>,
+) -> T {
+    let visit = Visit {
+        door,
+        address,
+        by: OnceLock::from(of(caller)),
+    };
+    VISIT.scope(Arc::new(visit), work).await
+}
+
+/// Runs `work` for whoever acts now, in another task: `tokio::spawn(acting::carried(work))`.
+pub fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
+    let visit = VISIT.try_with(Arc::clone).ok();
+    async move {
+        match visit {
+            Some(visit) => VISIT.scope(visit, work).await,
+            None => work.await,
+        }
+    }
+}
+
+/// Says who is served by the current [`through`]. Only the first call counts.
+pub fn identify(caller: &Caller) {
+    let _ = VISIT.try_with(|visit| visit.by.set(of(caller)));
+}
+
+/// The address of whoever acts now, if their door knows it.
+pub fn address() -> Option<IpAddr> {
+    VISIT.try_with(|visit| visit.address).ok().flatten()
+}
+
+/// The person who acts now, if it is known by now.
+pub fn person() -> Option<(TenantId, UserId)> {
+    match current().by {
+        Actor::Person { tenant, user, .. } => Some((tenant, user)),
+        Actor::Operator | Actor::Gateway | Actor::Stranger => None,
+    }
+}
+
+fn of(caller: &Caller) -> Actor {
+    Actor::Person {
+        tenant: caller.tenant.id.clone(),
+        user: caller.user.id.clone(),
+        credential: caller
+            .credential
+            .as_ref()
+            .map(|credential| match credential {
+                CredentialId::SignIn(id) => id.clone(),
+                CredentialId::ApiKey(id) => id.to_string(),
+                CredentialId::Local(id) => id.to_string(),
+            }),
+    }
+}
+
+/// Who acts now. Without a door it is the gateway itself.
+pub(crate) fn current() -> Acting {
+    let visit = VISIT.try_with(|visit| {
+        let unknown = match visit.door {
+            Door::CommandLine => Actor::Operator,
+            Door::Gateway => Actor::Gateway,
+            Door::Http | Door::Socket | Door::Mcp => Actor::Stranger,
+        };
+        Acting {
+            by: visit.by.get().cloned().unwrap_or(unknown),
+            door: visit.door,
+            address: visit.address,
+        }
+    });
+    visit.unwrap_or(Acting {
+        by: Actor::Gateway,
+        door: Door::Gateway,
+        address: None,
+    })
+}

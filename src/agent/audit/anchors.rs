@@ -1,0 +1,159 @@
+//! Gives each signature of the audit to the anchors of the settings, again and again until they have it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use reqwest::header::CONTENT_TYPE;
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::AsyncWriteExt as _;
+use url::Url;
+
+use super::sealing::millis;
+use super::{Anchor, AuditTrail, seal_text, timestamp};
+use crate::agent::notifications::signature;
+use crate::domain::Timestamp;
+use crate::net::Mail;
+use crate::store::records::DueAnchor;
+
+/// The time that an anchor has to answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest wait before an anchor is tried again.
+const LONGEST: Duration = Duration::from_hours(1);
+
+impl AuditTrail {
+    /// Gives the anchors what they do not have yet. Failures are logged and tried again.
+    pub async fn anchor(&self) {
+        if self.0.settings.anchors.is_empty() {
+            return;
+        }
+        let audit = self.0.parts.records.audit();
+        let due = match audit.due_anchors(self.now()).await {
+            Ok(due) => due,
+            Err(error) => {
+                tracing::warn!(%error, "The audit is anchored later");
+                return;
+            }
+        };
+        for due in due {
+            let anchors = &self.0.settings.anchors;
+            // An anchor that the settings no longer name waits for them to name it again.
+            let Some(anchor) = anchors.iter().find(|anchor| anchor.name() == due.anchor) else {
+                continue;
+            };
+            let given = self.give(anchor, &due).await;
+            let outcome = match &given {
+                Ok(receipt) => Ok(receipt.as_deref()),
+                Err(reason) => {
+                    tracing::warn!(
+                        anchor = due.anchor,
+                        attempts = due.attempts + 1,
+                        reason,
+                        "An anchor of the audit did not take a signature"
+                    );
+                    Err((reason.as_str(), self.next_attempt(due.attempts)))
+                }
+            };
+            if let Err(error) = audit.anchored(&due, outcome, self.now()).await {
+                tracing::warn!(%error, "A signature of the audit is anchored once more");
+            }
+        }
+    }
+
+    fn next_attempt(&self, attempts: i64) -> Timestamp {
+        let doubled = u32::try_from(attempts).unwrap_or(u32::MAX).min(16);
+        let wait = self.0.settings.first_retry.saturating_mul(1 << doubled);
+        Timestamp(self.now().0.saturating_add(millis(wait.min(LONGEST))))
+    }
+
+    /// Gives a signature to an anchor, and returns its receipt, if it gives one.
+    async fn give(&self, anchor: &Anchor, due: &DueAnchor) -> Result<Option<String>, String> {
+        let text = seal_text(&due.chain, &due.seal);
+        match anchor {
+            Anchor::File(path) => append(path, &text).await.map_err(|it| it.to_string())?,
+            Anchor::Webhook(url, secret) => {
+                let id = format!("seal_{}_{}", due.chain.as_str(), due.seal.n);
+                let message = Posted {
+                    id,
+                    body: text,
+                    kind: "application/json",
+                };
+                self.post(url, secret.as_ref(), message).await?;
+            }
+            Anchor::Mail(to) => self.mail(to, due, text).await?,
+            Anchor::Timestamp(url) => {
+                let token = timestamp::stamp(&self.0.parts.http, url, text.as_bytes()).await;
+                return token.map(Some).map_err(|error| error.to_string());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Posts a message, signed as other webhooks are.
+    pub(super) async fn post(
+        &self,
+        url: &Url,
+        secret: Option<&SecretString>,
+        message: Posted,
+    ) -> Result<(), String> {
+        let seconds = self.now().0.div_euclid(1_000);
+        let mut request = self
+            .0
+            .parts
+            .http
+            .post(url.clone())
+            .timeout(TIMEOUT)
+            .header(CONTENT_TYPE, message.kind)
+            .header("webhook-id", &message.id)
+            .header("webhook-timestamp", seconds);
+        if let Some(secret) = secret {
+            let signed =
+                signature::sign(secret.expose_secret(), &message.id, seconds, &message.body);
+            let signed = signed.ok_or("the secret of the webhook is not `whsec_` and Base64")?;
+            request = request.header("webhook-signature", signed);
+        }
+        let answer = request.body(message.body).send().await;
+        match answer {
+            Ok(answer) if answer.status().is_success() => Ok(()),
+            Ok(answer) => Err(format!("the answer was {}", answer.status().as_u16())),
+            Err(error) => Err(crate::net::below(&error)),
+        }
+    }
+
+    async fn mail(&self, to: &str, due: &DueAnchor, text: String) -> Result<(), String> {
+        let Some(mailer) = &self.0.parts.mailer else {
+            return Err("there is no relay for mail (`notifications.smtp.url`)".to_owned());
+        };
+        let chain = due.chain.as_str();
+        let mail = Mail {
+            id: format!("seal_{chain}_{}", due.seal.n),
+            to: to.to_owned(),
+            subject: format!("Sepal signed its audit: {chain}, record {}", due.seal.n),
+            body: format!("{text}\n"),
+        };
+        match tokio::time::timeout(TIMEOUT, mailer.send(&mail)).await {
+            Ok(sent) => sent.map_err(|error| error.to_string()),
+            Err(_) => Err("the relay did not answer in time".to_owned()),
+        }
+    }
+}
+
+/// A message that is posted.
+pub(super) struct Posted {
+    /// The same for each attempt.
+    pub(super) id: String,
+    pub(super) body: String,
+    /// The content type.
+    pub(super) kind: &'static str,
+}
+
+/// Appends a line to a file, and waits until the disk has it.
+async fn append(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = tokio::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .await?;
+    file.write_all(format!("{text}\n").as_bytes()).await?;
+    file.sync_all().await
+}

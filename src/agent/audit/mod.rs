@@ -1,0 +1,187 @@
+//! Signs the audit, gives the signatures to places outside of this machine, passes records on, removes old
+//! ones, and checks everything.
+//!
+//! The records themselves are written by the store, in the transaction of each act.
+
+mod access;
+mod anchors;
+mod checking;
+pub(super) mod decisions;
+mod passing;
+mod sealing;
+mod timestamp;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Client;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+pub use access::{AuditAccess, AuditError, AuditPage, AuditPlace, AuditStanding, ListedRecord};
+pub use checking::{AuditCheck, BrokenSession, ExportLine, check_all, check_lines};
+pub use passing::{PassedRecord, RecordForms};
+pub use timestamp::TimestampError;
+
+use crate::domain::Scope;
+use crate::net::{Mailer, Syslog};
+use crate::store::audit::AuditKey;
+use crate::store::clock::now;
+use crate::store::records::Seal;
+use crate::store::{LiveStore, Records};
+use crate::tenancy::Tenancy;
+
+/// The interval at which there is something to look after.
+const EVERY: Duration = Duration::from_mins(1);
+
+/// The interval at which records are passed on, if anybody gets them.
+const PASS_EVERY: Duration = Duration::from_secs(5);
+
+/// The time that the last signature before a stop may take.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// The settings of the audit.
+#[derive(Debug, Clone)]
+pub struct AuditSettings {
+    /// The time between two signatures.
+    pub seal_every: Duration,
+    /// The time for which records are kept; `None` = for ever.
+    pub retention: Option<Duration>,
+    /// The first wait before an anchor is tried again.
+    pub first_retry: Duration,
+    pub anchors: Vec<Anchor>,
+}
+
+/// A place outside of this machine that is given each signature.
+#[derive(Debug, Clone)]
+pub enum Anchor {
+    /// A file that is appended to.
+    File(std::path::PathBuf),
+    /// An address that is posted to, with the secret that signs the messages.
+    Webhook(Url, Option<SecretString>),
+    /// A mail address.
+    Mail(String),
+    /// A time-stamp service.
+    Timestamp(Url),
+}
+
+impl Anchor {
+    /// The name in the store.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Webhook(..) => "webhook",
+            Self::Mail(_) => "mail",
+            Self::Timestamp(_) => "timestamp",
+        }
+    }
+}
+
+/// Who gets each record.
+pub struct Receivers {
+    /// An address that is posted to, with the secret that signs the messages.
+    pub webhook: Option<(Url, Option<SecretString>)>,
+    pub syslog: Option<Syslog>,
+    /// Writes records in the form that the receivers read.
+    pub forms: Arc<dyn RecordForms>,
+}
+
+impl Receivers {
+    fn is_nobody(&self) -> bool {
+        self.webhook.is_none() && self.syslog.is_none()
+    }
+}
+
+/// The dependencies of [`AuditTrail`].
+pub struct AuditParts {
+    pub records: Records,
+    pub live: Arc<dyn LiveStore>,
+    pub key: AuditKey,
+    /// The operator's addresses are reached with it.
+    pub http: Client,
+    /// `None` = no mail is sent.
+    pub mailer: Option<Mailer>,
+    pub receivers: Receivers,
+}
+
+/// Looks after the audit. Cheap to clone.
+#[derive(Clone)]
+pub struct AuditTrail(Arc<Shared>);
+
+struct Shared {
+    parts: AuditParts,
+    settings: AuditSettings,
+}
+
+impl AuditTrail {
+    /// Makes the service; [`Self::run`] does what is due.
+    pub fn new(parts: AuditParts, settings: AuditSettings) -> Self {
+        Self(Arc::new(Shared { parts, settings }))
+    }
+
+    /// Signs, anchors and removes what is due, and passes records on, until `stop`; then signs once more.
+    pub async fn run(self, tenancy: Tenancy, stop: CancellationToken) {
+        let mut ticks = tokio::time::interval(EVERY);
+        let mut passes = tokio::time::interval(PASS_EVERY);
+        let has_receivers = !self.0.parts.receivers.is_nobody();
+        let audit = self.0.parts.records.audit();
+        if let Err(error) = audit.set_has_receivers(has_receivers).await {
+            tracing::warn!(%error, "Decisions of sessions are not passed on until the next start");
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                _ = ticks.tick() => {
+                    tenancy.note_ended_attempts().await;
+                    self.look_after().await;
+                }
+                _ = passes.tick(), if has_receivers => self.pass_on_if_due().await,
+            }
+        }
+        let last = async {
+            tenancy.note_all_attempts().await;
+            if let Err(error) = self.seal().await {
+                tracing::warn!(%error, "The end of the audit is signed at the next start");
+            }
+        };
+        if tokio::time::timeout(FAREWELL, last).await.is_err() {
+            tracing::warn!("The end of the audit is signed at the next start");
+        }
+    }
+
+    async fn look_after(&self) {
+        if let Err(error) = self.seal_if_due().await {
+            tracing::warn!(%error, "The audit is signed later");
+        }
+        if let Err(error) = self.cut_if_due().await {
+            tracing::warn!(%error, "Old records of the audit are removed later");
+        }
+        self.anchor().await;
+    }
+
+    /// The public key, and what it signed last.
+    pub fn key(&self) -> &AuditKey {
+        &self.0.parts.key
+    }
+
+    fn now(&self) -> crate::domain::Timestamp {
+        now()
+    }
+}
+
+/// A signature as it is given away: canonical JSON, in one line.
+fn seal_text(chain: &Scope, seal: &Seal) -> String {
+    let value: Value = json!({
+        "at": seal.at,
+        "key": seal.key,
+        "link": seal.link,
+        "n": seal.n,
+        "signature": seal.signature,
+        "tenant": chain.as_str(),
+    });
+    // The members are sorted, and nothing in them needs another form.
+    value.to_string()
+}

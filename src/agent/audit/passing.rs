@@ -1,0 +1,141 @@
+//! Passes records of the audit on to receivers outside, at least once each: by webhook and syslog.
+
+use std::time::Duration;
+
+use super::anchors::Posted;
+use super::{AuditTrail, PASS_EVERY};
+use crate::domain::{Scope, Timestamp};
+use crate::net::SyslogMessage;
+use crate::store::Error;
+use crate::store::records::AuditRow;
+
+/// A record, with the chain that it is of.
+#[derive(Debug, Clone, Copy)]
+pub struct PassedRecord<'r> {
+    pub chain: &'r Scope,
+    pub record: &'r AuditRow,
+}
+
+/// Writes records in the form that receivers read. Implemented by the doors, which are above this layer.
+pub trait RecordForms: Send + Sync {
+    /// Writes a record in one line.
+    fn line(&self, record: PassedRecord<'_>) -> String;
+
+    /// The content type of lines.
+    fn kind(&self) -> &'static str;
+}
+
+/// The reason a batch was not passed on.
+enum Failure {
+    Store(Error),
+    Receiver(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl AuditTrail {
+    /// Passes on what is due, unless another gateway does.
+    pub(super) async fn pass_on_if_due(&self) {
+        let turn = PASS_EVERY.saturating_sub(Duration::from_secs(1));
+        match self.take_turn("pass", turn).await {
+            Ok(true) => self.pass_on().await,
+            Ok(false) => {}
+            Err(error) => tracing::warn!(%error, "Records of the audit are passed on later"),
+        }
+    }
+
+    /// Passes on what the receivers do not have yet. Failures are logged, and the next call tries again.
+    pub async fn pass_on(&self) {
+        match self.pass_all().await {
+            Ok(()) => {}
+            Err(Failure::Store(error)) => {
+                tracing::warn!(%error, "Records of the audit are passed on later");
+            }
+            Err(Failure::Receiver(reason)) => {
+                tracing::warn!(reason, "A receiver did not take records of the audit");
+            }
+        }
+    }
+
+    async fn pass_all(&self) -> Result<(), Failure> {
+        let audit = self.0.parts.records.audit();
+        for chain in audit.chains().await? {
+            self.pass_acts(&chain, "webhook").await?;
+            self.pass_acts(&chain, "syslog").await?;
+        }
+        loop {
+            let (chain, decided) = match audit.unsent_decisions().await? {
+                Some(unsent) => unsent,
+                None => return Ok(()),
+            };
+            for receiver in ["webhook", "syslog"] {
+                self.give_records(receiver, &chain, &decided).await?;
+            }
+            audit.decisions_sent(&chain, &decided).await?;
+        }
+    }
+
+    /// Passes the acts of a chain on to one receiver, in their order.
+    async fn pass_acts(&self, chain: &Scope, receiver: &str) -> Result<(), Failure> {
+        let is_receiver = match receiver {
+            "webhook" => self.0.parts.receivers.webhook.is_some(),
+            _ => self.0.parts.receivers.syslog.is_some(),
+        };
+        if !is_receiver {
+            return Ok(());
+        }
+        let audit = self.0.parts.records.audit();
+        let place = audit.cursor(chain, receiver).await?;
+        let mut after = place.and_then(|place| place.parse().ok()).unwrap_or(0);
+        loop {
+            let page = audit.records(chain, after).await?;
+            let Some(last) = page.last().map(|record| record.n) else {
+                return Ok(());
+            };
+            let rows: Vec<AuditRow> = page.into_iter().map(AuditRow::from).collect();
+            self.give_records(receiver, chain, &rows).await?;
+            audit.set_cursor(chain, receiver, &last.to_string()).await?;
+            after = last;
+        }
+    }
+
+    /// Gives records to a receiver, if there is one.
+    async fn give_records(
+        &self,
+        receiver: &str,
+        chain: &Scope,
+        rows: &[AuditRow],
+    ) -> Result<(), Failure> {
+        let receivers = &self.0.parts.receivers;
+        let line = |record: &AuditRow| receivers.forms.line(PassedRecord { chain, record });
+        match (receiver, &receivers.webhook, &receivers.syslog) {
+            ("webhook", Some((url, secret)), _) => {
+                let (first, last) = (rows.first(), rows.last());
+                let name =
+                    |row: Option<&AuditRow>| row.map_or("", |row| row.place.as_str()).to_owned();
+                let message = Posted {
+                    id: format!("audit_{}_{}_{}", chain.as_str(), name(first), name(last)),
+                    body: rows.iter().map(|row| format!("{}\n", line(row))).collect(),
+                    kind: receivers.forms.kind(),
+                };
+                let posted = self.post(url, secret.as_ref(), message).await;
+                posted.map_err(Failure::Receiver)
+            }
+            ("syslog", _, Some(syslog)) => {
+                let message = |row: &AuditRow| SyslogMessage {
+                    at: Timestamp(row.at).to_rfc3339(),
+                    kind: row.act.clone(),
+                    text: line(row),
+                };
+                let messages: Vec<SyslogMessage> = rows.iter().map(message).collect();
+                let sent = syslog.send(&messages).await;
+                sent.map_err(|error| Failure::Receiver(error.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

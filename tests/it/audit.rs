@@ -1,0 +1,344 @@
+//! The audit, on the whole app: who did what, what was decided in sessions, signatures, exports and the check.
+
+use reqwest::Method;
+use sepal::agent::{ExportLine, check_lines};
+use sepal::domain::Role;
+use sepal::store::audit::PublicKey;
+use serde_json::{Value, json};
+
+use crate::rest::{Answer, Client};
+use crate::support::{TestApp, TestSocket};
+
+async fn acts(client: &Client, query: &str) -> Vec<Value> {
+    let page = client.get(&format!("/api/audit?{query}")).await.ok(200);
+    page["items"].as_array().unwrap().clone()
+}
+
+fn names(items: &[Value]) -> Vec<&str> {
+    items
+        .iter()
+        .map(|item| item["act"].as_str().unwrap())
+        .collect()
+}
+
+async fn public_key(client: &Client) -> PublicKey {
+    let key = client.get("/api/audit/key").await.ok(200);
+    let read = PublicKey::parse(key["pem"].as_str().unwrap()).unwrap();
+    assert_eq!(read.to_string(), key["key"]);
+    read
+}
+
+async fn export(client: &Client, query: &str) -> String {
+    let answer = client.request(Method::GET, &format!("/api/audit/export?{query}"));
+    let answer = answer.send().await.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.text().await.unwrap()
+}
+
+#[tokio::test]
+async fn an_act_is_told_with_its_person_and_door_and_no_secret() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    let hook = json!({ "kind": "openai-compatible", "scope": "tenant", "models": ["m"],
+        "baseUrl": "https://models.example/v1", "apiKey": "canary-of-a-provider" });
+    client.put("/api/providers/mine", hook).await.ok(200);
+    let items = acts(&client, "act=provider").await;
+    assert_eq!(names(&items), ["provider.set"]);
+    let record = &items[0]["record"];
+    assert_eq!(record["on"], json!({ "id": "mine", "kind": "provider" }));
+    assert_eq!(
+        record["door"],
+        json!({ "address": "127.0.0.1", "name": "http" })
+    );
+    assert_eq!(record["details"]["key"], json!(true));
+    assert_eq!(items[0]["person"]["id"], record["by"]["id"]);
+    assert!(
+        record["by"]["credential"]
+            .as_str()
+            .unwrap()
+            .starts_with("key_"),
+        "{record}"
+    );
+    for format in ["jsonl", "csv", "ocsf", "cef"] {
+        let text = export(&client, &format!("format={format}")).await;
+        assert!(
+            text.contains("provider.set") && !text.contains("canary"),
+            "{text}"
+        );
+    }
+    let told = acts(&client, "act=audit.exported").await;
+    assert_eq!(told.len(), 4);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn strangers_who_guess_leave_few_records() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let nobody = Client::nobody(&app);
+    for _ in 0..8 {
+        let guess = json!({ "tenant": "acme", "name": "nobody", "password": "a-long-password" });
+        nobody.post("/api/auth/login", guess).await.ok(401);
+    }
+    let client = Client::with_key(&app, &ann.key);
+    let items = acts(&client, "act=sign_in").await;
+    assert_eq!(names(&items), ["sign_in.failed"]);
+    assert_eq!(items[0]["record"]["by"], json!({ "kind": "stranger" }));
+    assert_eq!(items[0]["record"]["on"]["id"], "");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_role_may_not_do_is_told_once() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let bob = app.person_with("acme", Role::Viewer).await;
+    let bobs = Client::with_key(&app, &bob.key);
+    for _ in 0..3 {
+        bobs.put("/api/sharing", json!({ "linksAllowed": true }))
+            .await
+            .ok(403);
+    }
+    bobs.get("/api/audit").await.ok(403);
+    let client = Client::with_key(&app, &ann.key);
+    let items = acts(&client, "act=request.refused").await;
+    assert_eq!(items.len(), 1, "{items:?}");
+    assert_eq!(items[0]["record"]["on"]["id"], "PUT /api/sharing");
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn decisions_are_found_by_person_session_tool_verdict_and_time() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let bob = app.person_with("acme", Role::Member).await;
+    let client = Client::with_key(&app, &ann.key);
+    app.model.will_call("list_files", json!({}));
+    app.model.will_say("Done");
+    let mut socket = TestSocket::open(app.address, &bob, None).await;
+    socket.say("list what is there").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    socket.wait_for_answer().await;
+    let session = socket.session();
+    let items = acts(&client, &format!("session={session}&verdict=approved")).await;
+    assert_eq!(names(&items), ["call.decided"]);
+    let decided = &items[0];
+    assert_eq!(decided["record"]["call"]["tool"], "list_files");
+    let person = decided["person"]["id"].as_str().unwrap();
+    for (query, is_found) in [
+        (format!("person={person}"), true),
+        ("tool=list_files&act=call".to_owned(), true),
+        ("tool=other".to_owned(), false),
+        ("verdict=rejected".to_owned(), false),
+        (
+            "act=call.decided&from=2020-01-01T00:00:00Z".to_owned(),
+            true,
+        ),
+        ("act=call.decided&to=2020-01-01T00:00:00Z".to_owned(), false),
+    ] {
+        let items = acts(&client, &query).await;
+        assert_eq!(
+            names(&items).contains(&"call.decided"),
+            is_found,
+            "{query}: {items:?}"
+        );
+    }
+    // Nothing of what was said.
+    let all = acts(&client, "limit=500").await;
+    assert!(!json!(all).to_string().contains("list what is there"));
+    // Members see what they did, and nobody sees another tenant's.
+    let bobs = Client::with_key(&app, &bob.key);
+    let own = acts(&bobs, "limit=500").await;
+    assert!(
+        own.iter().all(|item| item["person"]["id"] == person),
+        "{own:?}"
+    );
+    let other = app.person_with("other", Role::Owner).await;
+    let others = Client::with_key(&app, &other.key);
+    let found = acts(&others, &format!("session={session}")).await;
+    assert_eq!(found.len(), 0);
+    bobs.get("/api/audit?scope=installation").await.ok(403);
+    bobs.get("/api/audit/state").await.ok(403);
+    app.stop().await;
+}
+
+#[tokio::test]
+async fn pages_lead_through_everything_once() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    for n in 0..7 {
+        let rule = json!({ "effect": "ask", "server": "sandbox", "tool": format!("t{n}") });
+        client.post("/api/rules", rule).await.ok(201);
+    }
+    let all = acts(&client, "limit=500").await;
+    let (mut paged, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = client
+            .get(&format!("/api/audit?limit=2&cursor={cursor}"))
+            .await
+            .ok(200);
+        paged.extend(page["items"].as_array().unwrap().clone());
+        match page["nextCursor"].as_str() {
+            Some(next) => cursor = next.to_owned(),
+            None => break,
+        }
+    }
+    assert_eq!(paged, all);
+    for wrong in [
+        "limit=0",
+        "cursor=x",
+        "from=today",
+        "scope=world",
+        "person=ann",
+    ] {
+        let answer: Answer = client.get(&format!("/api/audit?{wrong}")).await;
+        assert_eq!(answer.status, 400, "{wrong}");
+    }
+    app.stop().await;
+}
+
+/// The export of a stopped app, whose end is signed, is checked with the public key alone.
+#[tokio::test]
+async fn an_export_is_checked_with_the_public_key_alone() {
+    let app = TestApp::start().await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    let rule = json!({ "effect": "ask", "server": "sandbox", "tool": "x" });
+    client.post("/api/rules", rule).await.ok(201);
+    let key = public_key(&client).await;
+    app.audit.seal().await.unwrap();
+    let text = export(&client, "format=jsonl").await;
+    let lines = || text.lines().map(|line| ExportLine::parse(line).unwrap());
+    let checks = check_lines(lines(), &[key]);
+    assert_eq!(checks.len(), 1);
+    assert!(
+        checks[0].is_whole() && checks[0].report.proven.is_some(),
+        "{checks:?}"
+    );
+    let records = checks[0].report.records;
+    for dropped in 0..usize::try_from(records).unwrap() - 1 {
+        let mut record = 0;
+        let rest = lines().filter(|line| {
+            let is_record = matches!(line, ExportLine::Record(..));
+            record += usize::from(is_record);
+            !(is_record && record == dropped + 1)
+        });
+        assert!(
+            !check_lines(rest, &[key])[0].is_whole(),
+            "without {dropped}"
+        );
+    }
+    let verified = client.post("/api/audit/verify", json!({})).await.ok(200);
+    assert_eq!(verified["ok"], json!(true), "{verified}");
+    let state = client.get("/api/audit/state").await.ok(200);
+    assert_eq!(state["sealed"]["key"], json!(key.to_string()));
+    app.stop().await;
+}
+
+/// Somebody outside who takes what is posted, or refuses it at first.
+async fn receiver(refusals: usize) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    let (told, heard) = tokio::sync::mpsc::unbounded_channel();
+    let refused = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let take = move |body: String| {
+        let is_refused = refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed) < refusals;
+        if !is_refused {
+            let _ = told.send(body);
+        }
+        std::future::ready(if is_refused {
+            axum::http::StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            axum::http::StatusCode::OK
+        })
+    };
+    let router = axum::Router::new().route("/", axum::routing::post(take));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (format!("http://{address}/"), heard)
+}
+
+/// A time-stamp service would answer here; this one does not, and holds nothing up.
+#[tokio::test]
+async fn signatures_are_kept_outside_and_what_fails_is_told() {
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("seals");
+    let (url, mut posted) = receiver(0).await;
+    let app = TestApp::start_with(&[
+        ("SPL_AUDIT_ANCHOR_FILE", file.to_str().unwrap()),
+        ("SPL_AUDIT_ANCHOR_WEBHOOK", &url),
+        ("SPL_AUDIT_ANCHOR_TIMESTAMP", &url),
+        ("SPL_AUDIT_KEY", &"ab".repeat(32)),
+    ])
+    .await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    app.audit.seal().await.unwrap();
+    app.audit.anchor().await;
+    let state = client.get("/api/audit/state").await.ok(200);
+    let sealed = &state["sealed"];
+    let line = json!({ "at": state_at(sealed), "key": sealed["key"], "link": sealed["link"],
+        "n": sealed["n"], "signature": sealed["signature"], "tenant": ann.tenant.as_str() });
+    let kept = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        kept.lines().any(|kept| kept == line.to_string()),
+        "{line} in {kept}"
+    );
+    let mut found = false;
+    while let Ok(body) = posted.try_recv() {
+        found |= body == line.to_string();
+    }
+    assert!(found, "{line} was posted");
+    let of = |name: &str| {
+        let anchors = state["anchors"].as_array().unwrap().iter();
+        let mut of = anchors.filter(|one| one["anchor"] == name);
+        of.next().cloned().unwrap()
+    };
+    assert!(of("file")["at"].is_string() && of("webhook")["at"].is_string());
+    assert_eq!(of("timestamp")["at"], Value::Null);
+    assert!(
+        of("timestamp")["error"]
+            .as_str()
+            .unwrap()
+            .contains("no time stamp")
+    );
+    app.stop().await;
+}
+
+/// The time of a signature, in milliseconds.
+fn state_at(sealed: &Value) -> i64 {
+    let at: jiff::Timestamp = sealed["at"].as_str().unwrap().parse().unwrap();
+    at.as_millisecond()
+}
+
+#[tokio::test]
+async fn a_receiver_gets_every_record_although_it_was_away() {
+    let (url, mut posted) = receiver(2).await;
+    let app = TestApp::start_with(&[
+        ("SPL_AUDIT_SIEM_WEBHOOK", &url),
+        ("SPL_AUDIT_SIEM_FORMAT", "jsonl"),
+    ])
+    .await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    app.model.will_say("Done");
+    let mut socket = TestSocket::open(app.address, &ann, None).await;
+    socket.say("what is it?").await;
+    socket.wait_for_answer().await;
+    let all = acts(&client, "limit=500").await;
+    assert!(names(&all).contains(&"message.sent"), "{all:?}");
+    for _ in 0..8 {
+        app.audit.pass_on().await;
+    }
+    let mut given = String::new();
+    while let Ok(body) = posted.try_recv() {
+        given.push_str(&body);
+    }
+    for item in &all {
+        let record = item["record"].to_string();
+        assert!(given.contains(&record), "{record} in {given}");
+    }
+    app.stop().await;
+}
