@@ -42,7 +42,7 @@ async fn an_act_is_told_with_its_person_and_door_and_no_secret() {
     let client = Client::with_key(&app, &ann.key);
     let hook = json!({ "kind": "openai-compatible", "scope": "tenant", "models": ["m"],
         "baseUrl": "https://models.example/v1", "apiKey": "canary-of-a-provider" });
-    client.put("/api/providers/mine", hook).await.ok(200);
+    client.put("/api/providers/mine", hook).await.ok(201);
     let items = acts(&client, "act=provider").await;
     assert_eq!(names(&items), ["provider.set"]);
     let record = &items[0]["record"];
@@ -170,7 +170,8 @@ async fn pages_lead_through_everything_once() {
     let ann = app.person_with("acme", Role::Owner).await;
     let client = Client::with_key(&app, &ann.key);
     for n in 0..7 {
-        let rule = json!({ "effect": "ask", "server": "sandbox", "tool": format!("t{n}") });
+        let tool = format!("t{n}");
+        let rule = json!({ "effect": "ask", "scope": "tenant", "server": "sandbox", "tool": tool });
         client.post("/api/rules", rule).await.ok(201);
     }
     let all = acts(&client, "limit=500").await;
@@ -206,7 +207,7 @@ async fn an_export_is_checked_with_the_public_key_alone() {
     let app = TestApp::start().await;
     let ann = app.person_with("acme", Role::Owner).await;
     let client = Client::with_key(&app, &ann.key);
-    let rule = json!({ "effect": "ask", "server": "sandbox", "tool": "x" });
+    let rule = json!({ "effect": "ask", "scope": "tenant", "server": "sandbox", "tool": "x" });
     client.post("/api/rules", rule).await.ok(201);
     let key = public_key(&client).await;
     app.audit.seal().await.unwrap();

@@ -58,6 +58,5 @@ export function requestOf(filters: AuditFilters): AuditQuery {
 
 /** True if nothing is left out. */
 export function isEverything(filters: AuditFilters): boolean {
-  const { scope, cursor, ...rest } = filters
-  return Object.values(rest).every((value) => value === '')
+  return Object.entries(filters).every(([name, value]) => value === '' || name === 'scope' || name === 'cursor')
 }

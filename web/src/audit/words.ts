@@ -1,6 +1,7 @@
 /** Records of the audit in words. */
 import { t } from '@/locales'
 import type { AuditRecord } from '@/wire/restTypes'
+import './texts.en.json'
 
 type Json = Record<string, unknown>
 
