@@ -9,7 +9,7 @@ import { parseTexts, type Texts } from './scripts/texts.ts'
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!inputGuard|printing)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
+const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!inputGuard|printing)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph|TextField)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
 /** What a session needs before its first word can be read. */
 const SESSION = /web\/src\/(session\/|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 

@@ -86,6 +86,7 @@ pub(super) fn open(settings: &config::Llm, guard: Guard) -> anyhow::Result<Model
             faults: settings.breaker.faults,
             pause: settings.breaker.pause,
         },
+        local_servers: settings.local_servers.clone(),
     };
     let mut offers = Vec::new();
     for (id, entry) in &settings.providers {

@@ -128,7 +128,7 @@ async function begin(session, tool) {
 // Asserts S0.52.
 story('a server asks: what is wrong is said at its field, the form survives a reload, and the answer arrives', { env }, async ({ page, session }) => {
   await begin(session, 'ask')
-  const form = page.getByRole('form', { name: 'The server post asks you' })
+  const form = page.getByRole('form', { name: 'post asks you' })
   await form.getByText(`Where do you live? ${HOSTILE}`).waitFor()
   const bar = page.getByRole('progressbar', { name: /Progress of/ })
   await bar.waitFor()
@@ -161,7 +161,7 @@ story('a server asks: what is wrong is said at its field, the form survives a re
 // Asserts S0.52.
 story('a page is opened by a click alone, and a phone shows its whole address', { env, context: PHONE }, async ({ context, page, session }) => {
   await begin(session, 'pay')
-  const card = page.getByRole('group', { name: 'The server post wants you to open a page' })
+  const card = page.getByRole('group', { name: 'post wants you to open a page' })
   await card.getByText(`${post.url}/pay?stamp=1`).waitFor()
   const { x, width } = await card.boundingBox()
   assert.ok(x >= 0 && x + width <= PHONE.viewport.width)
@@ -190,7 +190,7 @@ story('a page is opened by a click alone, and a phone shows its whole address', 
 for (const viewport of [{ width: 1280, height: 800 }, PHONE.viewport]) {
   story(`the buttons of a long form are on a screen of ${viewport.width} px, whatever is scrolled`, { env, context: { viewport } }, async ({ page, session }) => {
     await begin(session, 'long')
-    const form = page.getByRole('form', { name: 'The server post asks you' })
+    const form = page.getByRole('form', { name: 'post asks you' })
     const send = form.getByRole('button', { name: 'Send to post' })
     for (const label of ['Field 0', 'Field 12', 'Field 23']) {
       await form.getByRole('textbox', { name: label }).focus()
@@ -224,7 +224,7 @@ for (const [name, context] of [['a wide screen', { viewport: { width: 1280, heig
     if (page.viewportSize().width < 640) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
     await session.press(/^Approve:/)
 
-    const card = page.getByRole('group', { name: 'The server post wants to ask a model' })
+    const card = page.getByRole('group', { name: 'post wants to ask a model' })
     await card.getByText(`What is this? ${HOSTILE}`).waitFor()
     await card.getByText('⟦U+202E⟧').first().waitFor()
     await reachable(page, card, context.viewport)
@@ -236,13 +236,13 @@ for (const [name, context] of [['a wide screen', { viewport: { width: 1280, heig
     await allow.focus()
     await page.keyboard.press('Enter')
 
-    const answer = page.getByRole('group', { name: 'What the model answered the server post' })
+    const answer = page.getByRole('group', { name: "The model's answer to post" })
     await answer.getByText(`It is a picture. ${HOSTILE}`).waitFor()
     await reachable(page, answer, context.viewport)
     await check(page, 'the answer')
     await page.setViewportSize(context.viewport)
     await page.screenshot({ path: `screenshots-out/sampling-answer-${context.viewport.width}.png` })
-    await answer.getByText('What was asked').click()
+    await answer.getByText('The question').click()
     await answer.getByText(`What is this? ${HOSTILE}`).waitFor()
     await answer.getByRole('button', { name: 'Send to post' }).focus()
     await page.keyboard.press('Enter')

@@ -23,7 +23,7 @@ async function connectOnce(app, page) {
   await page.goto(`${app.url}/servers/notes`)
   await page.getByText('You are not connected.').waitFor()
   await page.getByRole('button', { name: 'Connect to notes' }).click()
-  await page.getByText(/You are connected since/).waitFor()
+  await page.getByText(/Connected since/).waitFor()
   assert.equal(new URL(page.url()).pathname, '/servers/notes')
   await until('the tools are known', async () => {
     const { toolCount } = await (await page.request.get(`${app.url}/api/mcp/notes`)).json()
@@ -54,8 +54,8 @@ for (const [device, context] of [['a desk', {}], ['a phone', PHONE]]) {
 
     const before = await provider.counts()
     await callOf('whoami', parts)
-    const card = page.getByRole('region', { name: 'Servers that want you to connect' })
-    await card.getByText('notes wants you to sign in to it. A call waits for that.').waitFor()
+    const card = page.getByRole('region', { name: 'Servers that need you to sign in' })
+    await card.getByText('notes needs you to sign in. A call waits for it.').waitFor()
     await check(page, 'the card of a server')
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
     assert.equal((await provider.counts()).calls, before.calls)
@@ -79,8 +79,8 @@ story('a server that wants more says what, and whoever does not want to goes on 
   await connectOnce(app, page)
   const before = await provider.counts()
   await callOf('publish', parts)
-  const card = page.getByRole('region', { name: 'Servers that want you to connect' })
-  await card.getByText('notes wants you to allow more: write.').waitFor()
+  const card = page.getByRole('region', { name: 'Servers that need you to sign in' })
+  await card.getByText('notes needs more access: write.').waitFor()
   model.willSay('Pity')
   await card.getByRole('button', { name: 'Not now: notes' }).click()
   assert.equal(await session.answer(), 'Pity')
@@ -88,5 +88,5 @@ story('a server that wants more says what, and whoever does not want to goes on 
   assert.equal((await provider.counts()).calls, before.calls)
   // What they had allowed stays.
   await page.goto(`${app.url}/servers/notes`)
-  await page.getByText(/You are connected since/).waitFor()
+  await page.getByText(/Connected since/).waitFor()
 })

@@ -44,7 +44,7 @@ story('a dry run shows what a call would change, and the call goes on waiting', 
   await session.choose(/^Dry run/)
   const report = page.getByRole('region', { name: /^Dry run by/ })
   await report.getByText('exit code 3').first().waitFor()
-  await report.getByText('3 paths would change: 1 created, 1 modified, 1 deleted').waitFor()
+  await report.getByText('3 files would change: 1 created, 1 modified, 1 deleted').waitFor()
   await report.getByText('+TWO').waitFor()
   await report.getByText('-two').waitFor()
   await report.getByText('all done').first().waitFor()
@@ -80,7 +80,7 @@ story('a call has the result of its dry run, and does not run again', { env }, a
   await session.says('It is as it was').waitFor()
   await page.getByText('with the result of the dry run').waitFor()
   assert.ok(JSON.stringify(model.requests.at(-1)).includes(said), 'the model reads what the dry run gave')
-  await page.getByText('1 file change').waitFor()
+  await page.getByText('1 file changed').waitFor()
   await shoot(page, 'wide-taken')
 })
 

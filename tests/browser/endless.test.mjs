@@ -54,7 +54,7 @@ story('a session of 10,000 entries opens at its end and is walked without being 
   await until('the word is found', async () => {
     await field.fill('')
     await field.fill(RARE)
-    await page.getByText(/^\d+ results?$|^Nothing was found\.$/).first().waitFor({ state: 'attached' })
+    await page.getByText(/^\d+ results?$|^No results\.$/).first().waitFor({ state: 'attached' })
     return (await found.count()) > 0
   }, 60_000)
   await found.click()

@@ -108,7 +108,7 @@ story('views and previews of foreign markup look up only what the person agreed 
     const region = page.getByRole('region', { name: 'View of views' }).last()
     await region.getByRole('button', { name: 'Show the view of views' }).click()
     // Agreed to for both.
-    if (way === 'Form') await region.getByRole('button', { name: 'Show it' }).click()
+    if (way === 'Form') await region.getByRole('button', { name: 'Show the view' }).click()
     const frame = region.frameLocator('iframe')
     await frame.getByText('tried', { exact: true }).waitFor()
     await frame.getByRole('button', { name: way }).click()

@@ -84,14 +84,14 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
 
     const shown = page.getByRole('region', { name: 'Package' })
     await shown.getByRole('status').filter({ hasText: 'Downloading' }).waitFor()
-    await shown.getByRole('listitem').filter({ hasText: 'Finding out which versions it takes' }).waitFor()
+    await shown.getByRole('listitem').filter({ hasText: 'Resolving versions' }).waitFor()
     await isAccessible(page, 'an installation')
     open()
     await shown.getByText('notes 1.0.0, with 1 package in all, pinned as').waitFor()
     await page.getByText('Keeps one').waitFor()
 
     await shown.getByRole('button', { name: 'Look for a newer version' }).click()
-    await shown.getByText('There is no newer version.').waitFor()
+    await shown.getByText('This is the newest version.').waitFor()
     publish('notes', '1.1.0', [['keep', 'Keeps many'], ['find', 'Finds one']])
     await shown.getByRole('button', { name: 'Look for a newer version' }).click()
     await shown.getByText('Version 1.1.0 is there').waitFor()
@@ -100,7 +100,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)
     await isAccessible(page, 'a newer version')
     await shown.getByRole('button', { name: 'Use version 1.1.0' }).click()
-    await shown.getByText('Sessions use version 1.1.0 from their next call on.').waitFor()
+    await shown.getByText('Sessions use version 1.1.0 from their next call.').waitFor()
     await shown.getByText('notes 1.1.0, with 1 package in all, pinned as').waitFor()
   })
 }

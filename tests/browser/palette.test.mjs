@@ -75,7 +75,7 @@ story('what was said in a session is found, and nothing in it is markup', { env:
   await until('the answer is found', async () => {
     await palette.field.fill('')
     await palette.field.fill('heron')
-    await page.getByText(/^\d+ results?$|^Nothing was found\.$/).first().waitFor({ state: 'attached' })
+    await page.getByText(/^\d+ results?$|^No results\.$/).first().waitFor({ state: 'attached' })
     return (await palette.option('heron').count()) > 0
   })
   await palette.option('<b>Which</b>').first().waitFor()

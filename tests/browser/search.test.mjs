@@ -17,7 +17,7 @@ async function search(page, text) {
   await until(`"${text}" is found`, async () => {
     await field.fill('')
     await field.fill(text)
-    await page.getByText(/^\d+ results?$|^Nothing was found\.$/).first().waitFor({ state: 'attached' })
+    await page.getByText(/^\d+ results?$|^No results\.$/).first().waitFor({ state: 'attached' })
     return (await page.getByRole('option').filter({ has: page.locator('mark') }).count()) > 0
   })
   return field

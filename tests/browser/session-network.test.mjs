@@ -48,8 +48,8 @@ const WIDE = { width: 1280, height: 800 }
 story('a refused host is allowed for the session on its line, reached, and taken back', { env }, async ({ page, session }) => {
   await page.setViewportSize(WIDE)
   await ran(session, 'It was refused')
-  await page.getByText(`A command wanted to reach ${host} and was refused.`).waitFor()
-  const allow = page.getByRole('button', { name: `Allow for this session: ${host}` })
+  await page.getByText(`A command tried to reach ${host} and was refused.`).waitFor()
+  const allow = page.getByRole('button', { name: `Allow in this session: ${host}` })
   await allow.waitFor()
   await allow.scrollIntoViewIfNeeded()
   await isAccessible(page, 'the line of a refused host')
@@ -63,7 +63,7 @@ story('a refused host is allowed for the session on its line, reached, and taken
 
   await allow.focus()
   await page.keyboard.press('Enter')
-  await page.getByText('Allowed for this session.').waitFor()
+  await page.getByText('Allowed in this session.').waitFor()
   assert.equal(await page.evaluate(() => document.activeElement !== document.body), true, 'the focus stays beside')
   const sentence = `let commands reach \`${host}\``
   await page.getByText(sentence).first().waitFor()
@@ -78,7 +78,7 @@ story('a refused host is allowed for the session on its line, reached, and taken
 
   // Whoever reloads sees the same, and the rule is in its list.
   await page.reload()
-  await page.getByText('Allowed for this session.').waitFor()
+  await page.getByText('Allowed in this session.').waitFor()
   await page.getByRole('button', { name: /^Take back/ }).first().click()
   await allow.waitFor()
   await ran(session, 'It was refused again')

@@ -114,7 +114,7 @@ story('an undo is seen wherever the files are shown', { env }, async ({ page, se
   await changed.nth(1).getByRole('button', { name: /^Undo/ }).click()
   await page.getByRole('region', { name: 'Undo' }).getByRole('button', { name: 'Undo these changes' }).click()
   await preview.getByText('first').waitFor()
-  await changed.nth(1).getByRole('button', { name: '1 file change (undone)' }).waitFor()
+  await changed.nth(1).getByRole('button', { name: '1 file changed (undone)' }).waitFor()
 
   await changed.nth(0).getByRole('button', { name: '1 file change' }).click()
   await changed.nth(0).getByRole('button', { name: /^Undo/ }).click()

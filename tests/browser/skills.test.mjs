@@ -63,7 +63,7 @@ story('on the phone a skill is written for the team, and removed', { context: PH
   await until('the page does not scroll sideways', () => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
   await isAccessible(page, 'the form of a skill')
   await skills.getByRole('button', { name: 'Save' }).click()
-  const row = skills.getByRole('list', { name: 'Of the team' }).getByRole('listitem').first()
+  const row = skills.getByRole('list', { name: 'Team' }).getByRole('listitem').first()
   await row.getByText('Takes notes: short ones.').waitFor()
   await row.getByRole('checkbox', { name: 'notes for the whole team' }).waitFor()
   await row.getByRole('button', { name: 'Remove notes' }).click()

@@ -1,9 +1,16 @@
 /** From the setup link to the final answer, as the first person of an installation goes it. */
 import assert from 'node:assert/strict'
+import { after } from 'node:test'
+import { isAccessible } from './support/axe.mjs'
+import { ModelStandIn } from './support/model.mjs'
 import { closeBrowserAtTheEnd, PERSON, story } from './support/story.mjs'
 import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
+
+/** Stands for an Ollama that runs beside the gateway. */
+const ollama = await ModelStandIn.start()
+after(() => ollama.close())
 
 story('the first session, from the setup link to the final answer', { isNew: true }, async ({ app, page, session, problems }) => {
   await page.goto(await app.setupLink())
@@ -60,6 +67,30 @@ story('the first session, from the setup link to the final answer', { isNew: tru
 
   const foreign = problems.requests.filter((url) => !url.startsWith(`${app.url}/`) && !url.startsWith('blob:'))
   assert.deepEqual(foreign, [], 'no request leaves the origin')
+})
+
+story('a model that runs beside the gateway is found, and answers with a call that is decided', { isNew: true, env: { SPL_LLM_LOCAL_SERVERS: `ollama=${ollama.env.OPENAI_BASE_URL}` } }, async ({ app, page, session }) => {
+  await page.goto(await app.setupLink())
+  await page.getByLabel('Name').fill(PERSON.name)
+  await page.getByLabel('Password').fill(PERSON.password)
+  await page.getByRole('button', { name: 'Create my account' }).click()
+  await page.getByText("A model server runs on Sepal's machine.").waitFor()
+  const first = page.locator('.tile').first()
+  assert.match(await first.innerText(), /Ollama\s+running, 1 model/)
+  assert.ok(await first.getByRole('radio').isChecked())
+  assert.deepEqual(ollama.requests, [], 'no prompt is sent before the person says so')
+  await isAccessible(page, 'a model server that was found')
+
+  ollama.willSay('OK').willCall(['write_file', { path: 'notes/one.txt', content: 'The first note.\n' }]).willSay('The note is there.')
+  await page.getByRole('button', { name: 'Save and try' }).click()
+  await page.getByText('stub by ollama').waitFor()
+  await page.getByRole('link', { name: 'Try it' }).click()
+  await session.isReady()
+  await page.getByRole('button', { name: 'Make two files and show them' }).click()
+  await session.press('Approve: Write notes/one.txt')
+  assert.equal(await session.answer(), 'The note is there.')
+  // The folder that it made is no file.
+  await page.getByRole('button', { name: '1 file changed' }).waitFor()
 })
 
 story('text streams, and steering text waits as a chip that can be withdrawn', { env: { SPL_LLM_SCRIPTED_PACE_MS: '20' } }, async ({ session, page }) => {

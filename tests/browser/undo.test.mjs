@@ -22,7 +22,7 @@ async function write(session, path, content) {
 story('a change of a call is compared below it and undone, and the model is told', { env }, async ({ page, session }) => {
   await write(session, 'plan.md', 'first\nsame\n')
   await write(session, 'plan.md', 'second\nsame\n')
-  const changed = page.getByRole('button', { name: '1 file change' })
+  const changed = page.getByRole('button', { name: '1 file changed' })
   await changed.nth(1).waitFor()
   assert.equal(await changed.count(), 2)
   await changed.nth(1).click()
@@ -34,10 +34,10 @@ story('a change of a call is compared below it and undone, and the model is told
 
   await row.getByRole('button', { name: /^Undo/ }).click()
   const form = page.getByRole('region', { name: 'Undo' })
-  await form.getByText('This restores 1 file.').waitFor()
+  await form.getByText('This undoes the changes to 1 file.').waitFor()
   await form.getByText('reverted').last().waitFor()
   await form.getByRole('button', { name: 'Undo these changes' }).click()
-  await form.getByText('Undone. 1 file restored').waitFor()
+  await form.getByText('Undone. Reverted plan.md.').waitFor()
 
   model.willCall(['execute_command', { command: 'cat plan.md' }]).willSay('Read it')
   await session.say('what is the plan?')
@@ -55,7 +55,7 @@ story('the history of the files says who changed what, also where there is littl
   const panel = page.getByRole('complementary', { name: 'Details' })
   await panel.getByRole('tab', { name: 'Changes' }).click()
   await panel.getByText('A call').waitFor()
-  await panel.getByText('1 file change').waitFor()
+  await panel.getByText('1 file changed').waitFor()
   const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth)
   assert.equal(wide, false, 'nothing is wider than the screen')
   await isAccessible(page, 'the history')

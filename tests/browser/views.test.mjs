@@ -260,7 +260,7 @@ story('a view gets its call, reaches nothing, and asks before it opens a page', 
   await question.getByText(`${charts.url}/page?stamp=1`).waitFor()
   await check(page, 'the question')
   assert.deepEqual(charts.hits, [])
-  await question.getByRole('button', { name: 'Do not open it' }).click()
+  await question.getByRole('button', { name: 'Cancel' }).click()
   await until('the view hears the no', async () => (await frame.locator('#link').textContent()) === '{"isError":true}')
   await frame.locator('#link').click()
   const [opened] = await Promise.all([context.waitForEvent('page'), question.getByRole('link', { name: /^Open 127/ }).click()])
@@ -302,7 +302,7 @@ story('a view that wants to reach hosts asks first, and one of the official libr
   assert.equal(await view.locator('iframe').count(), 0)
   await check(page, 'the question about hosts')
   const framed = page.waitForResponse((response) => response.url().includes('/api/view-frame'))
-  await view.getByRole('button', { name: 'Show it' }).click()
+  await view.getByRole('button', { name: 'Show the view' }).click()
   const policy = (await framed).headers()['content-security-policy']
   assert.match(policy, /connect-src https:\/\/api\.example\.com;/)
   await frame.getByText('Reaching').waitFor()
@@ -325,7 +325,7 @@ story('a view of the official library calls a tool, and the person sees whose vi
   const fresh = async () => JSON.parse((await frame.locator('#fresh').textContent()) || 'null')
 
   await frame.locator('#refresh').click()
-  const asks = page.getByText('The view of official of server charts asks for this, not the model.')
+  const asks = page.getByText('The view of official (charts) asks for this, not the model.')
   await asks.first().waitFor()
   assert.equal(charts.calls.length, before, 'nothing runs before the person says so')
   await check(page, 'the card of a view')
@@ -426,7 +426,7 @@ story('a view fills the page in the same frame, and Escape and a button lead bac
   await check(page, 'a view that fills the page')
   // Nothing of the page behind it is in reach, and what waits there is said.
   await frame.locator('#refresh').click()
-  await page.getByText('In the conversation something waits for you.').waitFor()
+  await page.getByText('A call waits for you in the conversation.').waitFor()
   await back.click()
   await session.press(/^Approve:/)
   await until('the view has the result', async () => (await frame.locator('#fresh').textContent()).startsWith('["yes"'))

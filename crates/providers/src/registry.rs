@@ -41,6 +41,8 @@ pub struct Ways {
     pub guard: Guard,
     /// The settings of the circuit breaker, which says when a provider counts as out.
     pub breaker: BreakerConfig,
+    /// The addresses of the model servers that [`Providers::find_local`] looks for, by name.
+    pub local_servers: BTreeMap<String, String>,
 }
 
 /// The live registry. Cheap to clone.

@@ -56,6 +56,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(gestures::routes())
         .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))
+        .routes(routes!(providers::find_local_model_servers))
         .routes(routes!(
             providers::read_provider,
             providers::put_provider,

@@ -21,7 +21,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 
 /** Nothing of the developer's own environment decides what a test sees. */
 function environment(data, more) {
-  return { PATH: process.env.PATH, HOME: dirname(data), SPL_DATA_DIR: data, SPL_LOG_LEVEL: 'warn', ...more }
+  return { PATH: process.env.PATH, HOME: dirname(data), SPL_DATA_DIR: data, SPL_LOG_LEVEL: 'warn', SPL_LLM_LOCAL_SERVERS: 'none', ...more }
 }
 
 export class Gateway {

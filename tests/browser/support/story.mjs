@@ -17,14 +17,18 @@ export const launchArguments = []
 let launched
 
 export function browser() {
+  launched ??= chromium.launch(launchOptions())
+  return launched
+}
+
+export function launchOptions() {
   const usual = process.env.CHROMIUM_ARGS ?? (process.getuid?.() === 0 ? '--no-sandbox' : '')
-  launched ??= chromium.launch({
+  return {
     executablePath: process.env.CHROMIUM_PATH || '/usr/bin/chromium',
     // Scrollbars take room on most desktops, and a page that scrolls by mistake shows only there.
     ignoreDefaultArgs: ['--hide-scrollbars'],
     args: [...usual.split(' ').filter(Boolean), ...launchArguments],
-  })
-  return launched
+  }
 }
 
 /** Must be called once by every file whose tests use the browser. */

@@ -100,7 +100,7 @@ fn shows_what_changed(report: &Value) {
     let text = report["text"].as_str().unwrap();
     assert!(text.contains("said") && text.contains("wrong"), "{text}");
     assert!(!text.contains("eth"), "it has no network: {text}");
-    let counts = json!({ "created": 1, "modified": 2, "deleted": 1 });
+    let counts = json!({ "created": 1, "modified": 2, "deleted": 1, "folders": 0 });
     assert_eq!(report["counts"], counts);
     assert_eq!(file(report, "d/notes")["change"], "modified");
     for (path, line) in [

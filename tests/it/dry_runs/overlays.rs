@@ -85,7 +85,7 @@ async fn what_was_changed_since_the_last_look_is_not_shown_as_the_calls_own() {
         std::fs::write(live.join("kept"), format!("{round} kept\n")).unwrap();
         std::fs::write(live.join("folder/new"), format!("{round} new\n")).unwrap();
         let report = tried(&mut socket, &card).await;
-        let counts = json!({ "created": 1, "modified": 0, "deleted": 0 });
+        let counts = json!({ "created": 1, "modified": 0, "deleted": 0, "folders": 0 });
         assert_eq!(report["counts"], counts, "{report}");
         let text = report["text"].as_str().unwrap();
         let said = format!("{round} kept\n{round} new\n");
@@ -138,7 +138,7 @@ async fn changed_meanwhile(app: &TestApp, has_overlays: bool) {
         assert_eq!(report["unseen"], json!([]), "{report}");
         assert_eq!(
             report["counts"],
-            json!({ "created": 2, "modified": 0, "deleted": 0 })
+            json!({ "created": 2, "modified": 0, "deleted": 0, "folders": 0 })
         );
         return;
     }

@@ -194,6 +194,8 @@ struct Shared {
 struct Script {
     replies: VecDeque<Reply>,
     models: Option<Value>,
+    /// The requests for the list of models so far.
+    listed: Vec<Asked>,
     /// Further pages of the list, by what asks for them.
     pages: BTreeMap<String, Value>,
     asked: Vec<Asked>,
@@ -504,6 +506,11 @@ impl ModelStub {
         self.state().asked.clone()
     }
 
+    /// The requests for the list of models so far.
+    pub(crate) fn list_requests(&self) -> Vec<Asked> {
+        self.state().listed.clone()
+    }
+
     /// Takes what was refused, for tests of refusals; what stays fails the test at the end.
     pub(crate) fn take_refusals(&self) -> Vec<String> {
         std::mem::take(&mut self.state().refusals)
@@ -524,7 +531,7 @@ impl Drop for ModelStub {
 }
 
 async fn models(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap) -> Response {
-    let state = shared.state.lock().unwrap();
+    let mut state = shared.state.lock().unwrap();
     let asked = Asked {
         body: Value::Null,
         authorization: None,
@@ -532,6 +539,7 @@ async fn models(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap)
         uri,
         peer: SocketAddr::from(([127, 0, 0, 1], 0)),
     };
+    state.listed.push(asked.clone());
     let refused = match shared.vendor {
         Vendor::Chat => None,
         Vendor::Responses => responses::check_head(&asked).err(),

@@ -6,6 +6,7 @@ mod defaults;
 mod faults;
 mod interfaces;
 mod keys;
+mod local;
 mod registry;
 mod switching;
 mod vendor_compaction;

@@ -161,6 +161,9 @@ async fn every_provider_is_listed_and_one_that_fails_is_named() {
     let first = &found["models"][0];
     assert_eq!(first["contextWindow"], 200_000);
     assert_eq!(first["prices"][0]["cacheWrite"], 3.75);
+    // Of a model that nobody knows, what it lacks is unknown too.
+    assert_eq!(first["abilitiesAssumed"], Value::Null);
+    assert_eq!(found["models"][1]["abilitiesAssumed"], true);
 
     // What does not answer in its own form is named; what others list stays.
     app.model.lists(json!("no list"));

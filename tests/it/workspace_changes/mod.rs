@@ -113,8 +113,9 @@ async fn are_told(ana: &Ana, [third, second, upload]: [&Value; 3]) {
     assert_eq!(second["calls"].as_array().unwrap().len(), 1);
     assert_eq!(
         (&second["created"], &second["modified"], &second["deleted"]),
-        (&json!(3), &json!(1), &json!(0))
+        (&json!(2), &json!(1), &json!(0))
     );
+    assert_eq!(second["folders"], 1, "{second}");
     let expected = ["~a.txt", "+d", "+d/b", "+out"];
     assert_eq!(ana.changed(&second["number"]).await, expected);
     assert_eq!(

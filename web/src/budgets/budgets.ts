@@ -7,6 +7,7 @@ import { useSession } from '@/session/store/session'
 import { RequestError } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { BudgetChange, BudgetItem, BudgetsPage, BudgetWhose } from '@/wire/restTypes'
+import './texts.en.json'
 
 export function useBudgets() {
   const page = shallowRef<BudgetsPage | null>(null)

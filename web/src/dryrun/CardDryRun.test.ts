@@ -43,7 +43,7 @@ it('says why there is none', () => {
   const card = shown({ noDryRun: 'network' })
   expect(card.find('button').exists()).toBe(false)
   expect(entry().getAttribute('aria-disabled')).toBe('true')
-  expect(entry().textContent).toContain('may reach hosts')
+  expect(entry().textContent).toContain('can reach other hosts')
   entry().click()
   expect(begin).not.toHaveBeenCalled()
 })
@@ -56,11 +56,11 @@ it('shows what would change, and what it could not see', () => {
   const card = shown({
     dryRun: {
       status: 'failed', by: BY, since: '2026-01-02T03:04:05Z', digest: 'd1', text: 'all wrong', exitCode: 3, durationMs: 1500, preparedMs: 250,
-      counts: { created: 1, modified: 1, deleted: 0 }, files: [...files], unseen: ['live_process'],
+      counts: { created: 1, modified: 1, deleted: 0, folders: 1 }, files: [...files], unseen: ['live_process'],
     },
   })
   const text = card.text()
-  for (const said of ['exit code 3', '2 paths would change: 1 created, 1 modified, 0 deleted', '+ONE', '-one', 'b.bin', 'not text', 'all wrong', 'used a fresh one']) expect(text).toContain(said)
+  for (const said of ['exit code 3', '2 files would change: 1 created, 1 modified, 0 deleted', '+ONE', '-one', 'b.bin', 'not text', 'all wrong', 'used a fresh one']) expect(text).toContain(said)
   expect(card.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Discard'])
 })
 
@@ -71,7 +71,7 @@ it('offers the result, or says why a call cannot have it', async () => {
   expect(card.getComponent(CardDryRun).emitted('take')).toEqual([['r1']])
   const other = shown({ dryRun: { ...report, noResult: 'too_large' } })
   expect(other.findAll('button').map((button) => button.text())).toEqual(['Dry run again', 'Discard'])
-  expect(other.text()).toContain('without running')
+  expect(other.text()).toContain('cannot be used')
 })
 
 it('ends one that runs', async () => {

@@ -22,7 +22,7 @@ afterEach(() => vi.restoreAllMocks())
 test('a form shows the words of its server as they are, warns of secrets and sends what was typed', async () => {
   const sent = vi.spyOn(requests, 'request').mockResolvedValue(undefined as never)
   const form = mount(ElicitationForm, { props: { sessionId: 'ses_1', asked }, global: { plugins: [i18n] } })
-  expect(form.text()).toContain('The server post asks you')
+  expect(form.text()).toContain('post asks you')
   expect(form.text()).toContain('Where **do** you')
   expect(form.text()).not.toContain('\u202e')
   expect(form.text()).toContain('must not ask')

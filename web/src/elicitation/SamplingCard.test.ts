@@ -41,7 +41,7 @@ function sent(body: Record<string, unknown>) {
 test('all that is asked is shown with everything hidden, and a yes names what was shown', async () => {
   const request = vi.spyOn(requests, 'request').mockResolvedValue(undefined as never)
   const shown = card(asked)
-  expect(shown.text()).toContain('The server post wants to ask a model')
+  expect(shown.text()).toContain('post wants to ask a model')
   for (const part of ['Be', '2 + 2?', '5', 'END', 'openai/gpt-x', '12 tokens', '50 at most', 'Temperature 0.5']) expect(shown.text()).toContain(part)
   expect(shown.text()).not.toContain('\u202E')
   expect(shown.findAll('button').map((button) => button.text())).toEqual(['Ask the model', 'Decline'])
@@ -76,7 +76,7 @@ test('the answer is shown before the server gets it, and a refusal of Sepal is t
   expect(shown.text()).toContain('It is 4')
   expect(shown.text()).toContain('cut at its limit')
   expect(shown.find('details').text()).toContain('2 + 2?')
-  expect(shown.findAll('button').map((button) => button.text())).toEqual(['Send to post', 'Keep it back'])
+  expect(shown.findAll('button').map((button) => button.text())).toEqual(['Send to post', 'Do not send'])
   await shown.find('button').trigger('click')
   await flushPromises()
   expect(request).toHaveBeenCalledWith(...sent({ action: 'accept', digest: 'd2' }))

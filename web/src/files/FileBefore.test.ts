@@ -39,7 +39,7 @@ it('shows what changes in the file as it is now, and the whole new content when 
 
 it.each([
   ['a file that is too long', () => Promise.resolve(new Uint8Array(MAX_BYTES + 1)), 'it is longer than 1 MB'],
-  ['a file that is no text', () => Promise.resolve(new Uint8Array([0xff, 0xfe])), 'it is no text any more'],
+  ['a file that is no text', () => Promise.resolve(new Uint8Array([0xff, 0xfe])), 'it is no longer a text file'],
   ['a refusal', () => Promise.reject(new RequestError(404, { detail: 'there is no such file' })), 'there is no such file'],
   ['no answer', () => Promise.reject(new TypeError('no')), 'the server does not answer'],
 ])('shows the new content beside the reason with %s', async (_, answer, reason) => {

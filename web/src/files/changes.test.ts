@@ -13,7 +13,7 @@ import UndoForm from './UndoForm.vue'
 const file: ChangedEntry = { kind: 'file', mode: '644', bytes: 4, hasContent: true }
 
 function step(number: number, more: Partial<Change> = {}): Change {
-  return { number, at: '2026-01-01T00:00:00Z', calls: [], people: [], isLate: false, created: 0, modified: 1, deleted: 0, ...more }
+  return { number, at: '2026-01-01T00:00:00Z', calls: [], people: [], isLate: false, created: 0, modified: 1, deleted: 0, folders: 0, ...more }
 }
 
 const global = () => ({ plugins: [i18n] })
@@ -43,8 +43,8 @@ it('shows what a call changed with a comparison of each file', async () => {
   vi.spyOn(door, 'file').mockResolvedValue({ path: 'a.txt', before: { ...file, text: 'one\n' }, after: { ...file, mode: '600', text: 'two\n' } })
   const view = mount(CallChanges, { global: global(), props: { session: 'ses_1', callId: 'call_1_1', beside: BESIDE } })
   await flushPromises()
-  expect(view.text()).toBe('1 file change during 2 calls')
-  await button(view, '1 file change during 2 calls').trigger('click')
+  expect(view.text()).toBe('1 file changed during 2 calls')
+  await button(view, '1 file changed during 2 calls').trigger('click')
   await vi.dynamicImportSettled()
   await flushPromises()
   await view.find('[aria-label="Compare a.txt"]').trigger('click')
@@ -75,9 +75,29 @@ it('undoes what it showed and tells what could not be brought back', async () =>
   await button(view, 'Undo these changes').trigger('click')
   await flushPromises()
   expect(undo).toHaveBeenCalledWith('ses_1', 3, 'd')
-  expect(view.text()).toContain('Undone. 2 files restored')
+  expect(view.text()).toContain('Undone. 2 files are as they were before.')
   expect(view.find('li').text()).toContain('its content is not kept')
   view.unmount()
+})
+
+it('counts no folder as a file, in what changed and in what was undone', async () => {
+  const folder: ChangedEntry = { kind: 'folder', mode: '755', bytes: 0, hasContent: false }
+  await listed([step(3, { calls: ['c3'], created: 1, modified: 0, folders: 1 }), step(2, { calls: ['c2'], modified: 0, folders: 2 })])
+  const words = (callId: string) => mount(CallChanges, { global: global(), props: { session: 'ses_1', callId, beside: [callId] } }).text()
+  expect([words('c3'), words('c2')]).toEqual(['1 file changed', '2 folders changed'])
+
+  const files = [
+    { path: 'notes', before: folder, after: null, isPossible: true },
+    { path: 'notes/one.txt', before: file, after: null, isPossible: true },
+  ]
+  vi.spyOn(door, 'plan').mockResolvedValue({ number: 3, digest: 'd', total: 2, files })
+  vi.spyOn(door, 'undo').mockResolvedValue({ number: 4, restored: 2, unrestored: [] })
+  const view = mount(UndoForm, { global: global(), props: { session: 'ses_1', number: 3 } })
+  await flushPromises()
+  expect(view.text()).toContain('This undoes the changes to 1 file.')
+  await button(view, 'Undo these changes').trigger('click')
+  await flushPromises()
+  expect(view.text()).toContain('Undone. Deleted notes/one.txt.')
 })
 
 it('says why nothing is undone, and asks for no yes then', async () => {

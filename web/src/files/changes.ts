@@ -55,9 +55,24 @@ function follow(): void {
   })
 }
 
-/** How many entries a step changed. */
-export function countOf({ created, modified, deleted }: Change): number {
+/** Whether a step changed anything. */
+export function hasChanged(change: Change): boolean {
+  return filesOf(change) + change.folders > 0
+}
+
+/** How much a step changed, in words. Folders are told only where no file was changed: most are made for a file. */
+export function changedWords(change: Change): string {
+  const n = filesOf(change)
+  return n > 0 ? t('fileHistory.changed', { n }) : t('fileHistory.changedFolders', { n: change.folders })
+}
+
+function filesOf({ created, modified, deleted }: Change): number {
   return created + modified + deleted
+}
+
+/** Whether a path is a folder, and nothing else before. */
+export function isFolder({ before, after }: { before?: ChangedEntry | null; after?: ChangedEntry | null }): boolean {
+  return [before, after].every((entry) => !entry || entry.kind === 'folder')
 }
 
 // The requests about changes in a workspace.
@@ -73,6 +88,8 @@ export interface Change {
   created: number
   modified: number
   deleted: number
+  /** Counted apart from files and links. */
+  folders: number
 }
 
 export interface ChangedEntry {

@@ -141,6 +141,7 @@ describe('the list of the picker', () => {
       expect(lacks(model('a', { abilities: ['tools'] }), 'tools')).toBe(false)
       expect(lacks(model('a', { abilities: ['tools'] }), 'images')).toBe(true)
       expect(lacks(model('a'), 'reasoning')).toBe(false)
+      expect(lacks(model('a', { abilities: ['tools'], abilitiesAssumed: true }), 'images')).toBe(false)
     })
 
     it.each([

@@ -3,16 +3,19 @@ import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { i18n } from '@/locales'
-import { usePerson } from '@/stores/person'
-import type { Me, ProviderChange, ProviderItem } from '@/wire/restTypes'
+import type { LocalServer, ProviderChange, ProviderItem } from '@/wire/restTypes'
 import ProviderForm from './ProviderForm.vue'
 
-const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][], answer: {} }))
+const asked = vi.hoisted(() => ({ tests: [] as [string, unknown][], saved: [] as [string, unknown][], answer: {}, servers: [] as LocalServer[], looks: 0 }))
 vi.mock('@/wire/rest', () => ({
   rest: {
     testProvider: async (id: string, body: unknown) => {
       asked.tests.push([id, body])
       return { ok: true, latencyMs: 120, models: ['one', 'two'], model: 'one', isDefault: false, ...asked.answer }
+    },
+    localServers: async () => {
+      asked.looks += 1
+      return { items: asked.servers }
     },
     putProvider: async (id: string, body: unknown) => void asked.saved.push([id, body]),
   },
@@ -25,6 +28,8 @@ beforeEach(() => {
   asked.tests = []
   asked.saved = []
   asked.answer = {}
+  asked.servers = []
+  asked.looks = 0
 })
 
 function render(item?: ProviderItem): VueWrapper {
@@ -74,21 +79,49 @@ describe('the form of a provider', () => {
     expect(wrapper.get<HTMLDetailsElement>('details.more').element.open).toBe(true)
   })
 
-  it('finds local servers when asked to, and offers them first', async () => {
-    usePerson().me = { user: { id: 'ana', installationAdmin: true } } as Me
+  it('offers the model servers that run beside Sepal first, with a model that can answer', async () => {
+    asked.servers = [
+      { name: 'ollama', baseUrl: 'http://localhost:11434/v1', models: ['nomic-embed-text', 'qwen3:8b'] },
+      { name: 'tgi', baseUrl: 'http://localhost:3000/v1', models: [] },
+    ]
     const wrapper = render()
-    expect(asked.tests).toEqual([])
-    await wrapper.findAll('button').find((button) => button.text() === 'Find local servers')?.trigger('click')
     await flushPromises()
-    expect(asked.tests.map(([id]) => id)).toEqual(['ollama', 'lm-studio', 'vllm', 'llama-cpp'])
-    expect(asked.tests[0]?.[1]).toMatchObject({ baseUrl: 'http://localhost:11434/v1' })
-    const tiles = wrapper.findAll('.tile')
-    expect(tiles[0]?.text()).toMatch(/Ollama\s+answers; 2 models/)
+    const tiles = wrapper.findAll('.tile').map((tile) => tile.text())
+    expect(tiles.slice(0, 3)).toEqual([expect.stringMatching(/Ollama\s+running, 2 models/), expect.stringMatching(/tgi\s+running, no model yet/), expect.stringContaining('OpenAI')])
     expect((wrapper.get('input[type=radio][value=ollama]').element as HTMLInputElement).checked).toBe(true)
-    expect(asked.saved).toEqual([])
+    expect(wrapper.get('select').element.value).toBe('qwen3:8b')
+    // Nothing is asked for an answer, and nothing stored, before the person says so.
+    expect([asked.tests, asked.saved]).toEqual([[], []])
+    await wrapper.get('form').trigger('submit')
+    await flushPromises()
+    expect(asked.saved).toEqual([['ollama', expect.objectContaining({ baseUrl: 'http://localhost:11434/v1' })]])
+    expect(wrapper.emitted('saved')).toEqual([['ollama', 'qwen3:8b']])
 
-    usePerson().me = { user: { id: 'bo' } } as Me
-    expect(render().text()).not.toContain('Find local servers')
+    await wrapper.get('input[type=radio][value=tgi]').setValue(true)
+    expect(wrapper.text()).toContain('tgi is running, but it has no model yet.')
+  })
+
+  it('moves no tile, and changes no choice, of a person who has begun to choose', async () => {
+    asked.servers = [{ name: 'ollama', baseUrl: 'http://localhost:11434/v1', models: ['qwen3:8b'] }]
+    const wrapper = render()
+    await field(wrapper, 'apiKey').setValue('a key of OpenAI')
+    await flushPromises()
+    expect(wrapper.findAll('.tile')[0]?.text()).toContain('OpenAI')
+    expect(wrapper.text()).toMatch(/Ollama\s+running, 1 model/)
+    expect(field(wrapper, 'apiKey').element.value).toBe('a key of OpenAI')
+  })
+
+  it('looks again when told to, and not at all for a provider that is changed', async () => {
+    const wrapper = render()
+    await flushPromises()
+    expect(wrapper.text()).toContain('No model server runs')
+    asked.servers = [{ name: 'ollama', baseUrl: 'http://localhost:11434/v1', models: ['qwen3:8b'] }]
+    await wrapper.findAll('button').find((button) => button.text() === 'Look again')?.trigger('click')
+    await flushPromises()
+    expect((wrapper.get('input[type=radio][value=ollama]').element as HTMLInputElement).checked).toBe(true)
+    render({ id: 'p', kind: 'openai-compatible', baseUrl: 'http://x/v1', api: 'auto', hasKey: false, models: [], contextWindows: {}, maxOutputs: {}, efforts: {}, prices: {}, source: 'tenant', isDefault: false } as unknown as ProviderItem)
+    await flushPromises()
+    expect(asked.looks).toBe(2)
   })
 
   it('sends a key to no other vendor than the one that it was written for', async () => {

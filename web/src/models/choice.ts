@@ -66,9 +66,9 @@ export function price(model: Model): { input: number; output: number } | null {
   return first ? { input: first.input, output: first.output } : null
 }
 
-/** A list that names no abilities says nothing about them. */
+/** Whether it is known that a model cannot do this. */
 export function lacks(model: Model, ability: 'tools' | 'images' | 'reasoning'): boolean {
-  return model.abilities.length > 0 && !model.abilities.includes(ability)
+  return !model.abilitiesAssumed && model.abilities.length > 0 && !model.abilities.includes(ability)
 }
 
 /** When it will be, or was, taken away; null = not soon, or nobody knows. */

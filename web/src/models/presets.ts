@@ -1,5 +1,5 @@
 /** What a new provider can be, with the addresses that its programs use by themselves. */
-import type { ProviderKind } from '@/wire/restTypes'
+import type { LocalServer, ProviderKind } from '@/wire/restTypes'
 
 export interface Preset {
   /** Also the proposed id. */
@@ -40,6 +40,17 @@ export const PRESETS: readonly Preset[] = [
   { id: 'vertex', label: 'Google Vertex AI', kind: COMPATIBLE, baseUrl: 'https://aiplatform.googleapis.com/v1/projects/<project>/locations/global/endpoints/openapi', needsKey: true, keysAt: 'https://console.cloud.google.com/vertex-ai', hasHint: true },
   { id: 'other', label: null, kind: COMPATIBLE, needsKey: false },
 ]
+
+/** The preset of a model server that was found, with the address at which it answered. */
+export function presetOfServer({ name, baseUrl }: LocalServer): Preset {
+  const known = PRESETS.find(({ id }) => id === name)
+  return { ...(known ?? { id: name, label: name, kind: COMPATIBLE, needsKey: false }), baseUrl }
+}
+
+/** The model to try first; one that only embeds texts cannot answer. */
+export function firstModel(models: readonly string[]): string {
+  return models.find((name) => !/embed|rerank/i.test(name)) ?? models[0] ?? ''
+}
 
 /** `id`, or `id-2`, … where that is taken. */
 export function freeId(id: string, taken: readonly string[]): string {

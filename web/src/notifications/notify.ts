@@ -10,6 +10,7 @@ import { address, basePath } from '@/wire/base'
 import { rest } from '@/wire/rest'
 import type { SessionItem, WaitingItem } from '@/wire/restTypes'
 import { noteRefused } from './setting'
+import './texts.en.json'
 
 /** Gives what ends it. */
 export function startNotifying(router: Router): () => void {

@@ -112,7 +112,7 @@ it('edits in place, says that it is saved, and gives the focus back', async () =
   await page.get('form').trigger('submit')
   await flushPromises()
   expect(page.find('form').exists()).toBe(false)
-  expect(page.get('[role=status]').text()).toBe('Saved. Sessions have it from their next request on.')
+  expect(page.get('[role=status]').text()).toBe('Saved. Sessions use it from their next request.')
   expect(page.text()).toContain('"command": "new"')
   expect(focused()).toBe('Edit')
   await press('Edit')
@@ -181,7 +181,7 @@ it('shows the definition of now where another one was decided about, and lets th
   await flushPromises()
   expect(decisions).toEqual([{ effect: 'allow', hash: 'first' }])
   const row = () => page.get('.tools li')
-  expect(row().get('[role=alert]').text()).toContain('wipe has changed since it was shown')
+  expect(row().get('[role=alert]').text()).toContain('wipe changed since it was shown')
   expect(row().text()).toContain('Deletes⟦U+202E⟧ all')
   expect(row().text()).toContain('"required"')
   expect(page.get<HTMLSelectElement>('select').element.value).toBe('ask')
@@ -215,7 +215,7 @@ describe('secrets', () => {
   }
 
   it('says that nothing refers to a secret only where that can be seen', () => {
-    const unused = 'Set, but nothing refers to it.'
+    const unused = 'Set, but not used.'
     expect(words({ url: 'https://e.test/mcp' })).toContain(unused)
     expect(words({ url: 'https://e.test/mcp', headers: { Authorization: 'Bearer ${secret:T}' } })).not.toContain(unused)
     expect(words({ url: 'https://e.test/mcp?key=••••' })).not.toContain(unused)
@@ -232,10 +232,10 @@ describe('the test of a connection', () => {
       props: { test: { ok: true, phases: [], tools, stderr: [] } },
       global: { plugins: [i18n] },
     })
-    expect(report.get('p').text()).toContain('It works: 2 tools. 1 of them needs tasks and is not offered.')
+    expect(report.get('p').text()).toContain('It works: 2 tools. 1 needs tasks and is not offered.')
     const rows = report.findAll('details li').map((row) => row.text())
-    expect(rows[0]).toContain('not offered')
-    expect(rows[1]).not.toContain('not offered')
+    expect(rows[0]).toContain('Not offered')
+    expect(rows[1]).not.toContain('Not offered')
   })
 })
 
@@ -295,7 +295,7 @@ describe('refused hosts', () => {
     const shown = show(server({}), true)
     await shown.get('button').trigger('click')
     await flushPromises()
-    expect(shown.get('[role=alert]').text()).toContain('It was not allowed')
+    expect(shown.get('[role=alert]').text()).toContain('Not allowed')
     expect(shown.get('button').attributes('disabled')).toBeUndefined()
   })
 
@@ -359,7 +359,7 @@ describe('an installed package', () => {
     })
     const page = await look()
     const rows = page.findAll('li').map((row) => row.text())
-    expect(rows[0]).toContain('Finding out which versions it takes')
+    expect(rows[0]).toContain('Resolving versions')
     expect(rows[1]).toContain('Downloading')
     expect(page.get('[role=status]').text()).toBe('Downloading')
     expect(page.find('details').attributes('open')).toBeUndefined()
@@ -402,14 +402,14 @@ describe('an installed package', () => {
     }
     answer('ready', { installed: INSTALLED, newer } as unknown as Partial<Told>)
     const page = await look()
-    for (const words of ['Version 2.0.0 is there', 'New tools', 'Comes', 'Tools that go', 'Goes', 'Edits one', 'Edits all']) {
+    for (const words of ['Version 2.0.0 is available', 'New tools', 'Comes', 'Removed tools', 'Goes', 'Edits one', 'Edits all']) {
       expect(page.text()).toContain(words)
     }
     answer('ready', { installed: { ...INSTALLED, version: '2.0.0' } })
     await button(page, 'Use version 2.0.0')?.trigger('click')
     await flushPromises()
     expect(asked.at(-1)).toBe(`POST installation/accept${JSON.stringify({ content: newer.content })}`)
-    expect(page.text()).toContain('Sessions use version 2.0.0 from their next call on.')
+    expect(page.text()).toContain('Sessions use version 2.0.0 from their next call.')
     expect(button(page, 'Use version 2.0.0')).toBeUndefined()
   })
 
@@ -420,11 +420,11 @@ describe('an installed package', () => {
     await button(page, 'Look for a newer version')?.trigger('click')
     await flushPromises()
     expect(asked.at(-1)).toBe('POST installation/check')
-    expect(page.text()).not.toContain('There is no newer version.')
+    expect(page.text()).not.toContain('This is the newest version.')
     answer('ready', { installed: INSTALLED })
     await vi.advanceTimersByTimeAsync(1000)
     await flushPromises()
-    expect(page.text()).toContain('There is no newer version.')
+    expect(page.text()).toContain('This is the newest version.')
   })
 
   it('offers nothing to those who may not change it', async () => {
@@ -442,6 +442,6 @@ describe('the words', () => {
     expect(costOf([item(100, 9_000), item(null, null)])).toBe('')
     expect(costOf([item(100, 9_000), item(50, 9_000, false)])).toBe('')
     const words = costOf([item(100, 11_000), item(1, 1_500)])
-    expect(words).toMatch(/^101 tools .* 12\.5K tokens in every request/)
+    expect(words).toMatch(/^The model gets 101 tools\. .* 12\.5K tokens in every request/)
   })
 })

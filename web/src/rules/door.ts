@@ -3,6 +3,7 @@ import { onBeforeUnmount, reactive, shallowRef, watch } from 'vue'
 import { t } from '@/locales'
 import { reasonOr, request, RequestError } from '@/wire/request'
 import type { NewRule, RuleGiven, RuleItem, RuleOffer, RulePreview, Simulation } from './types'
+import '@/settings/texts.en.json'
 
 export const door = {
   /** In the order in which they count; with a session of mine also its own. */

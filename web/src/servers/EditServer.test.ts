@@ -94,7 +94,7 @@ it('keeps every value until the only thing in the way is what was typed again', 
   expect(asked).toEqual(['PATCH tracker {"url":"https://new.test/mcp"}'])
   expect(alert()).toBe('Not changed. What is wrong is said at each field.')
   expect(page.text()).toContain('X-Plain was given for another address or program. Type its value again')
-  expect(page.text()).toContain('It was given for another address or program. Type it again')
+  expect(page.text()).toContain('This value was given for another address or program. Type it again')
   expect(document.activeElement?.getAttribute('name')).toBe('headers')
   // One of the two alone removes nothing.
   await type('secret-T', 'again')
@@ -117,7 +117,7 @@ it('lets a secret go that nothing refers to, when somebody says so', async () =>
   answers = [() => refusal(400, 'secrets.OLD', 'secrets.T')]
   await save()
   expect(asked).toHaveLength(1)
-  const tick = page.findAll('label').find((label) => label.text().startsWith('Remove OLD with this change'))
+  const tick = page.findAll('label').find((label) => label.text().startsWith('Also remove OLD'))
   expect(tick?.get('input').attributes('aria-invalid')).toBe('true')
   await tick?.get('input').setValue(true)
   expect(tick?.get('input').attributes('aria-invalid')).toBe('false')
@@ -137,7 +137,7 @@ it('says what is already removed when the change fails after all, and keeps what
   await type('secret-T', 'again')
   answers = [() => refusal(400, 'secrets.T'), done, () => refusal(400, 'config.url')]
   await save()
-  expect(alert()).toBe('Not changed. What is wrong is said at each field. Already removed, and only in this form now: T.')
+  expect(alert()).toBe('Not changed. What is wrong is said at each field. Already removed, and now only in this form: T.')
   expect(value('secret-T')).toBe('again')
   answers = [() => Response.json(item({ url: 'https://new.test/mcp' }, [])), done]
   await save()
@@ -150,7 +150,7 @@ it('goes on from what the server has when only the entry was saved', async () =>
   const theirs = { ...CONFIG.headers, 'Api-Key': '${secret:API_KEY}', 'X-Theirs': '••••' }
   answers = [() => Response.json(item({ headers: theirs })), () => refusal(503)]
   await save()
-  expect(alert()).toBe('The entry is saved, but not each of its secrets. refused')
+  expect(alert()).toBe('The entry is saved, but not all of its secrets. refused')
   expect(value('headers')).toContain('X-Theirs: ••••')
   answers = [done]
   await save()
@@ -164,8 +164,8 @@ it('sends no mask to a place where none was shown, and no line that is not finis
   await type('headers', 'X-Other: ••••\nAuthorization Bearer')
   await save()
   expect(asked).toEqual([])
-  expect(page.text()).toContain('Type the whole address.')
-  expect(page.text()).toContain('X-Other: the dots stand for a value')
+  expect(page.text()).toContain('Type all of it.')
+  expect(page.text()).toContain('X-Other: the dots belong to the value')
   expect(page.text()).toContain('This line has no name before a colon: Authorization Bearer')
 })
 
@@ -183,7 +183,7 @@ it('says that the server was removed meanwhile, and keeps what was typed', async
   now = null
   await save()
   expect(asked).toEqual([])
-  expect(alert()).toBe('Not changed. There is no such server any more: somebody removed it.')
+  expect(alert()).toBe('Not saved. Someone removed this server.')
   expect(value('url')).toBe('https://new.test/mcp')
   expect(page.emitted('saved')).toBeUndefined()
 })
@@ -206,9 +206,9 @@ it('puts nothing in the place of what somebody else wrote meanwhile before it wa
   now = item({ url: 'https://old.test/theirs', timeout: 9, headers: { Authorization: 'Bearer ${secret:T}', 'X-Theirs': '••••' } })
   await save()
   expect(asked).toEqual([])
-  expect(alert()).toContain('Not changed yet.')
-  expect(page.text()).toContain('in place of what somebody else wrote meanwhile: https://old.test/theirs')
-  expect(page.text()).toContain('X-Plain: Somebody else changed this meanwhile too.')
+  expect(alert()).toContain('Not saved yet.')
+  expect(page.text()).toContain('to replace what someone else wrote: https://old.test/theirs')
+  expect(page.text()).toContain('X-Plain: Someone else changed this too.')
   expect(document.activeElement?.getAttribute('name')).toBe('url')
   expect(value('url')).toBe('https://old.test/mine')
   const headers = { Authorization: 'Bearer ${secret:T}', 'X-Theirs': '••••', 'X-Plain': 'plain', 'Api-Key': 'mine' }
@@ -227,7 +227,7 @@ it('sends a value to no place that somebody else chose meanwhile before it was s
   expect(asked).toEqual([])
   expect(value('url')).toBe('https://theirs.test/mcp')
   expect(value('secret-T')).toBe('typed for the old place')
-  expect(page.text()).toContain('Somebody else changed it meanwhile; this is what it is now.')
+  expect(page.text()).toContain('Someone else changed it to this.')
   answers = [done]
   await save()
   expect(asked).toEqual(['PUT tracker/secrets/T {"value":"typed for the old place"}'])
@@ -259,14 +259,14 @@ it('leaves at once with Escape, and asks first when something was typed', async 
   await escape()
   await flushPromises()
   expect(page.emitted('leave')).toHaveLength(1)
-  expect(document.activeElement?.textContent?.trim()).toBe('Go on editing')
+  expect(document.activeElement?.textContent?.trim()).toBe('Keep editing')
   await escape(true)
-  expect(page.text()).toContain('What you typed is not saved.')
+  expect(page.text()).toContain('Your changes are not saved.')
   await escape()
   await flushPromises()
   expect(document.activeElement?.textContent?.trim()).toBe('Cancel')
   expect(value('url')).toBe('https://new.test/mcp')
   await button('Cancel')?.trigger('click')
-  await button('Discard it')?.trigger('click')
+  await button('Discard')?.trigger('click')
   expect(page.emitted('leave')).toHaveLength(2)
 })

@@ -40,7 +40,7 @@ it('asks once typing rests, and shows what is hidden in names', async () => {
   await flushPromises()
   expect(ask).toHaveBeenLastCalledWith('', null)
   expect(page.text()).toContain('⟦U+202E⟧')
-  expect(page.text()).toContain('advises against it')
+  expect(page.text()).toContain('Deprecated by its publisher')
   await page.get('input').setValue('we')
   await page.get('input').setValue('wea')
   expect(ask).toHaveBeenCalledTimes(1)
@@ -66,7 +66,7 @@ it('hands on the entry that the answers make, and says at their fields what is w
   await page.get('button[aria-expanded="false"]').trigger('click')
   expect(page.text()).toContain('cannot be added, it needs .NET')
   expect(page.text()).toContain('From the site. Kept sealed')
-  expect(page.text()).toContain('Stands in plain text in the entry.')
+  expect(page.text()).toContain('Stored in the entry as plain text.')
   expect(page.get('input[name="env.KEY"]').attributes('type')).toBe('password')
 
   const go = () => page.findAll('button').find((button) => button.text() === 'Continue')?.trigger('click')
@@ -91,7 +91,7 @@ it('says why nothing comes, and tries again', async () => {
   ask.mockResolvedValueOnce({ items: [], nextCursor: null } as never)
   await page.get('[role="alert"] button').trigger('click')
   await flushPromises()
-  expect(page.get('[role="status"]').text()).toBe('No server has that in its name.')
+  expect(page.get('[role="status"]').text()).toBe('No server matches.')
 })
 
 it('says in its own words that the registry cannot be reached, and keeps the error for who looks', async () => {

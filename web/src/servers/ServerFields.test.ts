@@ -112,12 +112,12 @@ describe('a package before it is installed', () => {
       { package: { ...named, registry: 'bundle', name: bundle.sha256, with: ['mcp>=1', 'httpx'] }, version: '2.0' },
     ]
     const page = await look(config.args, config)
-    expect(page.text()).toContain('Unpacks version 1.0 of the bundle once, in a sandbox without a network.')
+    expect(page.text()).toContain('Unpacks version 1.0 of the bundle once, in a sandbox without network.')
     expect(page.find('input[type=checkbox]').exists()).toBe(false)
     await page.setProps({ config: { ...config, args: [] } })
     await vi.advanceTimersByTimeAsync(400)
     await flushPromises()
-    expect(page.text()).toContain('Installs what version 2.0 of the bundle asks for (mcp>=1, httpx) from PyPI once')
+    expect(page.text()).toContain('Installs the dependencies of version 2.0 of the bundle (mcp>=1, httpx) from PyPI once')
     await page.get('input[type=checkbox]').setValue(true)
     expect(page.emitted('allow')).toEqual([[true]])
   })

@@ -54,7 +54,7 @@ describe('ConnectCards', () => {
     shown = mount(ConnectCards, { global: { plugins: [i18n, router()] } })
     await flushPromises()
     expect(shown.findAll('li')).toHaveLength(1)
-    expect(shown.text()).toContain('notes wants you to allow more: write.')
+    expect(shown.text()).toContain('notes needs more access: write.')
     expect(shown.get('button').attributes('aria-label')).toBe('Connect to notes')
     items = []
     dispatchEvent(new Event('mcpConnection'))
@@ -78,18 +78,18 @@ describe('MyConnection', () => {
 
   it('says what was allowed, and ends it', async () => {
     shown = mine({ ...needed([]), state: 'connected', connectedAt: '2026-11-01T10:00:00Z' })
-    expect(shown.text()).toContain('You are connected since')
+    expect(shown.text()).toContain('Connected since')
     expect(shown.text()).toContain('You allowed: read.')
     await shown.get('[aria-label="Disconnect from notes"]').trigger('click')
     await flushPromises()
     expect(asked.at(-1)).toMatchObject({ method: 'DELETE', path: '/api/mcp/notes/connect' })
-    expect(shown.get('[role="status"]').text()).toBe('You are not connected any more.')
+    expect(shown.get('[role="status"]').text()).toBe('Disconnected.')
     expect(shown.emitted('changed')).toHaveLength(1)
   })
 
   it('says what the server wants beside that, and has nothing to end where nobody is connected', () => {
     shown = mine({ ...needed(['write']), connectedAt: '2026-11-01T10:00:00Z' })
-    expect(shown.text()).toContain('notes wants you to allow more: write.')
+    expect(shown.text()).toContain('notes needs more access: write.')
     shown.unmount()
     shown = mine({ name: 'notes', state: 'absent', scopes: [], wants: [] })
     expect(shown.text()).toContain('Each person connects for themselves.')
@@ -135,7 +135,7 @@ describe('ConnectedPage', () => {
     await ways.push('/connected')
     shown = mount(ConnectedPage, { global: { plugins: [i18n, ways] } })
     await flushPromises()
-    expect(shown.text()).toContain('there is none')
+    expect(shown.text()).toContain('No sign-in is in progress')
     expect(asked).toEqual([])
   })
 })

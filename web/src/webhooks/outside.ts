@@ -5,6 +5,7 @@
 import type { components } from '@/wire/rest.generated'
 import { reasonOr, request } from '@/wire/request'
 import { t } from '@/locales'
+import '@/settings/texts.en.json'
 
 export type Webhook = components['schemas']['WebhookItem']
 export type WebhookTest = components['schemas']['TestWebhookResponse']

@@ -48,9 +48,10 @@ export const rest = {
   setCompaction: (strategies: Compaction[]) => request('put', '/api/models/compaction', { body: { strategies } }),
   clearCompaction: () => request('delete', '/api/models/compaction'),
   providers: () => request('get', '/api/providers'),
+  localServers: () => request('get', '/api/local-model-servers'),
   putProvider: (id: string, body: ProviderChange) => request('put', '/api/providers/{id}', { path: { id }, body }),
   deleteProvider: (id: string) => request('delete', '/api/providers/{id}', { path: { id } }),
-  /** Without a change, tests what is stored. */
+  /** Without a kind, tests what is stored. */
   testProvider: (id: string, body?: ProviderChange) => request('post', '/api/providers/{id}/test', { path: { id }, body }),
 
   servers: () => request('get', '/api/mcp') as Promise<{ items: ServerItem[]; mayAdd: MayAdd }>,

@@ -43,6 +43,7 @@ export type ProviderKind = Schemas['ProviderWire']
 export type ProviderItem = Schemas['ProviderItem']
 export type ProviderChange = Schemas['PutProviderRequest']
 export type ProviderTest = Schemas['ProviderTested']
+export type LocalServer = Schemas['LocalServerItem']
 
 export type UsagePage = Schemas['UsagePage']
 export type UsageItem = Schemas['UsageItem']

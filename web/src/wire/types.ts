@@ -354,7 +354,8 @@ export type DryRun = {
   exitCode?: number
   durationMs?: number
   preparedMs?: number
-  counts?: { created: number; modified: number; deleted: number }
+  /** Folders are counted apart from files and links. */
+  counts?: { created: number; modified: number; deleted: number; folders: number }
   /** The first of the paths that changed. */
   files?: { path: string; change: 'created' | 'modified' | 'deleted'; diff?: string; why?: 'no_content' | 'binary' | 'too_large' | 'unread' }[]
   /** What it could not see. */

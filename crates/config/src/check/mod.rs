@@ -52,6 +52,7 @@ pub(super) fn accepts(kind: Kind) -> String {
         Kind::Headers | Kind::Attributes => {
             "`name=value` with commas; values may be percent-encoded".to_owned()
         }
+        Kind::NamedUrls => "`none`, or `name=address` with commas, like `ollama=http://localhost:11434/v1`".to_owned(),
     }
 }
 
@@ -91,6 +92,7 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Smtp => smtp(text(raw)?.trim()),
         Kind::Headers => pairs::headers(text(raw)?),
         Kind::Attributes => pairs::attributes(text(raw)?),
+        Kind::NamedUrls => named_urls(text(raw)?),
     }
 }
 
@@ -251,6 +253,23 @@ fn address(text: &str) -> Result<Value, String> {
     } else {
         Err(format!("{} is not such an address", quote(&json!(text))))
     }
+}
+
+/// Checks `name=address` pairs; `none` are no pairs.
+fn named_urls(text: &str) -> Result<Value, String> {
+    if text.trim() == "none" {
+        return Ok(json!({}));
+    }
+    let pieces = text.split(',').map(str::trim);
+    let pairs = pieces.filter(|piece| !piece.is_empty()).map(|piece| {
+        let (name, url) = piece.split_once('=').unwrap_or_default();
+        let name = name.trim();
+        if !is_name(name) {
+            return Err(format!("{} has no name before a `=`", quote(&json!(piece))));
+        }
+        Ok((name.to_ascii_lowercase(), address(url.trim())?))
+    });
+    Ok(Value::Object(pairs.collect::<Result<_, _>>()?))
 }
 
 fn database(text: &str) -> Result<Value, String> {

@@ -137,6 +137,8 @@ pub struct Llm {
     /// The pause between two pieces of the scripted model's answer.
     #[serde(rename = "scripted_pace_ms", deserialize_with = "read::milliseconds")]
     pub scripted_pace: Duration,
+    /// The addresses of the model servers to look for, by name.
+    pub local_servers: BTreeMap<String, String>,
 }
 
 impl Llm {

@@ -62,6 +62,8 @@ pub enum Kind {
     Headers,
     /// Names with values, which are not secret.
     Attributes,
+    /// Names with `http` or `https` addresses.
+    NamedUrls,
 }
 
 /// A word of a choice.

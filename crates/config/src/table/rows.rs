@@ -2,8 +2,8 @@
 
 use super::Fallback::{Is, Words};
 use super::Kind::{
-    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, Networks, Number,
-    OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, NamedUrls, Networks,
+    Number, OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::words::{
     ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, FLAVOURS,
@@ -268,6 +268,9 @@ settings! { since "0.1":
         "What answers instead while the default provider is out, limited or without credit: `provider/model`, several separated by commas. The session says so, and pays that model's price.";
     "agent.llm.scripted_pace_ms" ["SPL_LLM_SCRIPTED_PACE_MS"] Whole(0, 10_000), Is("15"),
         "Milliseconds between two pieces of the scripted model's answer.";
+    "agent.llm.local_servers" ["SPL_LLM_LOCAL_SERVERS"] NamedUrls,
+        Is("ollama=http://localhost:11434/v1,lm-studio=http://localhost:1234/v1,llama-cpp=http://localhost:8080/v1,vllm=http://localhost:8000/v1"),
+        "Model servers that the page looks for when an administrator adds a provider: each is asked for its list of models only. From a container the machine is `host.docker.internal`.";
     "store.data_dir" ["SPL_DATA_DIR"] Text, Is("data"),
         "The folder that holds what outlives the process.";
     "store.database_url" ["SPL_DATABASE_URL" "DATABASE_URL"] Database, Words("`sqlite://<store.data_dir>/sepal.db`"),

@@ -271,3 +271,26 @@ fn a_collector_is_named_as_everywhere_and_its_headers_are_not_shown() {
     );
     assert!(!problems(&wrong).contains("hush"));
 }
+
+#[test]
+fn local_model_servers_are_named_addresses_or_none() {
+    let servers = |text: &str| {
+        let settings = loaded(&env(&[("SPL_LLM_LOCAL_SERVERS", text)])).settings;
+        settings.llm.local_servers
+    };
+    let found = servers("Ollama=http://localhost:11434/v1, tgi = http://10.0.0.2:8080 ,");
+    let pairs: Vec<_> = found.iter().collect();
+    assert_eq!(
+        format!("{pairs:?}"),
+        r#"[("ollama", "http://localhost:11434/v1"), ("tgi", "http://10.0.0.2:8080/")]"#
+    );
+    assert!(servers("none").is_empty());
+    for (wrong, piece) in [
+        ("http://localhost:1/v1", "has no name before a `=`"),
+        ("a=ftp://localhost", "is not such an address"),
+        ("a=http://me:hush@localhost", "user or password"),
+    ] {
+        let wrong = env(&[("SPL_LLM_LOCAL_SERVERS", wrong)]);
+        check_refused(&wrong, &["agent.llm.local_servers", piece]);
+    }
+}

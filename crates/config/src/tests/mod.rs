@@ -198,6 +198,7 @@ fn sample(definition: &Definition) -> String {
         Kind::Redis => "redis://localhost/0",
         Kind::Smtp => "smtps://ana:hush@mail.example",
         Kind::Headers | Kind::Attributes => "a=b",
+        Kind::NamedUrls => "a=http://localhost:1/v1",
     };
     value.to_owned()
 }

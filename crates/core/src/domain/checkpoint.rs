@@ -105,31 +105,46 @@ pub struct ChangeCause {
     pub is_late: bool,
 }
 
-/// Number of changed entries by kind of change.
+/// Number of changed entries by kind of change. Folders are counted apart, because a new file often brings
+/// new folders along.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeCounts {
+    /// Files and links that were created.
     pub created: u64,
+    /// Files and links that were modified.
     pub modified: u64,
+    /// Files and links that were deleted.
     pub deleted: u64,
+    /// Folders that were created, modified or deleted.
+    #[serde(default)]
+    pub folders: u64,
 }
 
 impl ChangeCounts {
-    /// Counts changes, including those of folders and links.
+    /// Counts changes.
     pub fn of(changes: &[FileChange]) -> Self {
+        let kind = |state: &Option<FileState>| state.as_ref().map(|state| state.kind);
         let mut counts = Self::default();
         for change in changes {
-            match (&change.before, &change.after) {
-                (None, _) => counts.created += 1,
-                (_, None) => counts.deleted += 1,
-                (Some(_), Some(_)) => counts.modified += 1,
-            }
+            counts.count(kind(&change.before), kind(&change.after));
         }
         counts
     }
 
-    /// The sum of all changes.
+    /// Counts a changed entry by its kinds before and after the change; `None` = it did not exist.
+    pub fn count(&mut self, before: Option<FileKind>, after: Option<FileKind>) {
+        let is_file = |kind: &FileKind| *kind != FileKind::Folder;
+        match (before.filter(is_file), after.filter(is_file)) {
+            (None, None) => self.folders += 1,
+            (None, Some(_)) => self.created += 1,
+            (Some(_), None) => self.deleted += 1,
+            (Some(_), Some(_)) => self.modified += 1,
+        }
+    }
+
+    /// The sum of all changes, those of folders included.
     pub fn total(self) -> u64 {
-        self.created + self.modified + self.deleted
+        self.created + self.modified + self.deleted + self.folders
     }
 }
 
@@ -145,7 +160,34 @@ pub struct WorkspaceChange {
 
 #[cfg(test)]
 mod tests {
-    use super::{ContentHash, FileKind, FileState};
+    use super::{ChangeCounts, ContentHash, FileKind, FileState};
+
+    #[test]
+    fn folders_are_counted_apart_from_files_and_links() {
+        let (file, folder, link) = (FileKind::File, FileKind::Folder, FileKind::Link);
+        let mut counts = ChangeCounts::default();
+        for (before, after) in [
+            (None, Some(folder)),
+            (Some(folder), Some(folder)),
+            (Some(folder), None),
+            (None, Some(file)),
+            (None, Some(link)),
+            (Some(file), Some(link)),
+            (Some(link), None),
+            // One that takes the other's place.
+            (Some(folder), Some(file)),
+            (Some(file), Some(folder)),
+        ] {
+            counts.count(before, after);
+        }
+        let expected = ChangeCounts {
+            created: 3,
+            modified: 1,
+            deleted: 2,
+            folders: 3,
+        };
+        assert_eq!((counts, counts.total()), (expected, 9));
+    }
 
     #[test]
     fn times_do_not_count_where_contents_are_known() {

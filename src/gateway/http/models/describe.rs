@@ -29,6 +29,10 @@ pub(super) struct AvailableModel {
     /// The model's abilities: `tools`, `images`, `pdf`, `reasoning`.
     #[schema(value_type = Vec<String>)]
     pub(super) abilities: Vec<catalogue::Ability>,
+    /// True if nothing is known of the model's abilities: `abilities` holds what is assumed, and what it lacks
+    /// may be there all the same. Absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) abilities_assumed: bool,
     /// The parameters that the model refuses although others take them: `temperature`, `forced_tool_choice`,
     /// `no_thinking`; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -91,6 +95,7 @@ pub(super) fn describe(today: Date, offer: &Offer, listed: &ListedModel) -> Avai
         retires_at: known.retires_at.map(|at| at.to_string()),
         retires,
         name: known.name,
+        abilities_assumed: known.abilities_are == catalogue::Abilities::Assumed,
         abilities: known.abilities,
         refuses: known.refuses,
         probed: None,

@@ -23,7 +23,7 @@ use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::word_list;
 use crate::llm::{ProviderKind, Windows, least_threshold};
-use crate::providers::{Draft, KeyChange, Offer, Source, ThresholdChange};
+use crate::providers::{Draft, KeyChange, LocalServer, Offer, Source, ThresholdChange};
 
 /// The model providers that the caller may use.
 #[derive(Debug, Serialize, ToSchema)]
@@ -86,6 +86,35 @@ pub(in crate::gateway::http) struct ProviderItem {
     /// a while; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+}
+
+/// The model servers that answered.
+#[derive(Debug, Serialize, ToSchema)]
+pub(in crate::gateway::http) struct LocalServersList {
+    /// The servers, by name.
+    items: Vec<LocalServerItem>,
+}
+
+/// A model server that answered at its usual address.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::gateway::http) struct LocalServerItem {
+    /// The server's name in `agent.llm.local_servers`, for example `ollama`.
+    name: String,
+    /// The address at which it answered, for a provider of the kind `openai-compatible`.
+    base_url: String,
+    /// The models that it lists; empty if it has none yet.
+    models: Vec<String>,
+}
+
+impl From<LocalServer> for LocalServerItem {
+    fn from(found: LocalServer) -> Self {
+        Self {
+            name: found.name,
+            base_url: found.base_url,
+            models: found.models,
+        }
+    }
 }
 
 /// The new values of a provider.
@@ -178,6 +207,25 @@ pub(in crate::gateway::http) async fn list_providers(
     Json(ProvidersList {
         items: items.collect(),
     })
+}
+
+/// Looks for model servers at the addresses of `agent.llm.local_servers`, with a request for their model list
+/// each, and stores nothing. Only for admins.
+///
+/// Addresses that the caller may not give to a provider are not asked: for an admin of a tenant that is every
+/// private one that the installation does not allow.
+#[utoipa::path(get, path = "/api/local-model-servers", tag = "providers", responses(
+    (status = 200, body = LocalServersList), (status = 403, body = Problem),
+))]
+pub(in crate::gateway::http) async fn find_local_model_servers(
+    State(state): State<GatewayState>,
+    admin: TenantAdmin,
+) -> Result<Json<LocalServersList>, ApiError> {
+    let scope = admin.scope(true).or_else(|_| admin.scope(false))?;
+    let found = state.providers.find_local(&scope).await;
+    Ok(Json(LocalServersList {
+        items: found.into_iter().map(LocalServerItem::from).collect(),
+    }))
 }
 
 /// Returns a model provider that the caller may use.

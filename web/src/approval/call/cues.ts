@@ -5,6 +5,7 @@ import { fileText } from '@/text/fileFacts'
 import { hasUnsafeInteger } from '@/wire/json'
 import type { QueueCall } from '@/wire/types'
 import { changesOneFile, describeCall } from './describe'
+import '@/approval/texts.en.json'
 
 export type CueKind = 'drift' | 'destructive' | 'leaves' | 'first' | 'file'
 

@@ -196,7 +196,7 @@ describe('RuleForm', () => {
   it('warns before a model may approve calls', async () => {
     const tick = () => form.findAll('label.tick').find((label) => label.text() === 'Let a model approve these calls')
     await tick()?.get('input').setValue(true)
-    expect(described(tick()?.get('input'))[0]).toMatch(/^Such a call may run without anybody having seen it\./)
+    expect(described(tick()?.get('input'))[0]).toMatch(/^Such a call can run without anyone seeing it\./)
     await settle()
     expect(doors.preview).toHaveBeenLastCalledWith({ effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: {}, reviewed: true })
     await form.get('input[value=deny]').setValue(true)
@@ -205,7 +205,7 @@ describe('RuleForm', () => {
 
   it('says why a model cannot approve what needs a passkey, and saves no such rule', async () => {
     const box = (words: string) => form.findAll('label.tick').find((label) => label.text() === words)?.get('input')
-    await box('Each yes needs a passkey or a password')?.setValue(true)
+    await box('Each approval needs a passkey or password')?.setValue(true)
     await settle()
     const plain = { effect: 'ask', scope: 'tenant', server: '*', tool: '*', when: {} }
     expect(doors.preview).toHaveBeenLastCalledWith({ ...plain, freshGesture: true })
@@ -213,10 +213,10 @@ describe('RuleForm', () => {
     await reviewed?.setValue(true)
     await settle()
     expect(reviewed?.attributes('aria-invalid')).toBe('true')
-    expect(described(reviewed).at(-1)).toMatch(/^A model can stand in only for whose session it is/)
+    expect(described(reviewed).at(-1)).toMatch(/^A model can approve only in place of/)
     await form.trigger('submit')
     expect(doors.give).not.toHaveBeenCalled()
-    await box('Each yes needs a passkey or a password')?.setValue(false)
+    await box('Each approval needs a passkey or password')?.setValue(false)
     await settle()
     expect(reviewed?.attributes('aria-invalid')).toBe('false')
     expect(doors.preview).toHaveBeenLastCalledWith({ ...plain, reviewed: true })
@@ -226,7 +226,7 @@ describe('RuleForm', () => {
     const cost = field('The session has cost more than')
     await cost.setValue('2,50')
     expect(cost.attributes('aria-invalid')).toBe('true')
-    expect(described(cost)).toEqual(['US dollars', 'Write an amount from 0 to 1000000 with a point and without a sign, as 2.50.'])
+    expect(described(cost)).toEqual(['US dollars', 'Type an amount from 0 to 1000000, for example 2.50.'])
     await cost.setValue('2.50')
     await settle()
     expect(cost.attributes('aria-invalid')).toBe('false')
@@ -256,13 +256,13 @@ describe('RuleForm', () => {
     expect(doors.simulate).toHaveBeenCalledExactlyOnceWith({ effect: 'ask', scope: 'tenant', server: 'files', tool: '*', when: {} })
     const found = form.get('.simulation')
     expect(found.text()).toContain('It would have changed 1 of your last 500 calls.')
-    expect(found.text()).toContain('Of the last 40 calls of others it is about the tools of 3.')
+    expect(found.text()).toContain('Of the last 40 calls of other people, 3 used these tools.')
     expect(found.text()).toContain('write_file {"path":"a"}')
     expect(found.text()).toContain('Ran without asking, would be asked.')
     expect(found.findAll('a').map((link) => link.attributes('href'))).toEqual(['/s/ses_1'])
     await field('Server').setValue('other')
     expect(found.text()).not.toContain('It would have changed')
-    expect(found.text()).not.toContain('of others')
+    expect(found.text()).not.toContain('of other people')
   })
 
   it('says why it is no rule', async () => {

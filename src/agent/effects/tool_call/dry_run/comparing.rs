@@ -178,12 +178,9 @@ pub(super) async fn told(
     after: &Arc<Contents>,
 ) -> (ChangeCounts, Vec<DryRunFile>) {
     let mut counts = ChangeCounts::default();
+    let kind = |found: &Option<Found>| found.as_ref().map(|found| found.kind);
     for change in changes {
-        match kind_of(change) {
-            DryRunChange::Created => counts.created += 1,
-            DryRunChange::Modified => counts.modified += 1,
-            DryRunChange::Deleted => counts.deleted += 1,
-        }
+        counts.count(kind(&change.before), kind(&change.after));
     }
     let shown: Vec<Change> = changes.iter().take(MAX_FILES).cloned().collect();
     let was = shown.iter().filter_map(|change| {

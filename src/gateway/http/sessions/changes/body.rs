@@ -24,12 +24,15 @@ pub(in crate::gateway::http) struct ChangeItem {
     /// True if the workspace could not be scanned right after the change, so that later changes up to the
     /// next scan are included.
     is_late: bool,
-    /// The number of files, folders and links that were created.
+    /// The number of files and links that were created.
     created: u64,
-    /// The number of files, folders and links that were modified.
+    /// The number of files and links that were modified.
     modified: u64,
-    /// The number of files, folders and links that were deleted.
+    /// The number of files and links that were deleted.
     deleted: u64,
+    /// The number of folders that were created, modified or deleted. A step that an earlier release stored
+    /// counts them among the files.
+    folders: u64,
 }
 
 impl ChangeItem {
@@ -45,6 +48,7 @@ impl ChangeItem {
             created: change.counts.created,
             modified: change.counts.modified,
             deleted: change.counts.deleted,
+            folders: change.counts.folders,
         }
     }
 }
