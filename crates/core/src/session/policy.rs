@@ -103,7 +103,7 @@ pub struct Ruling {
 }
 
 /// The names of a rule in the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleName {
     pub id: String,
     /// The name for people.

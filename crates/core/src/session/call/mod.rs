@@ -36,6 +36,7 @@ pub use sampling::{
 };
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
 
+use super::policy::RuleName;
 use super::review::CallReview;
 
 /// Facts about a call's tool at the moment the call was requested.
@@ -214,6 +215,10 @@ pub struct Call {
     pub facts: Option<Arc<ToolFacts>>,
     /// The reason the call needs approval.
     pub why: String,
+    /// The rule that asks for approval; `None` = no rule covers the call, the call needs approval for another
+    /// reason, or an earlier release wrote the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asking_rule: Option<RuleName>,
     /// The approval requirements.
     #[serde(default, skip_serializing_if = "ApprovalRequirement::is_plain")]
     pub wants: ApprovalRequirement,

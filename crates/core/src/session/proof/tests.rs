@@ -13,7 +13,10 @@ use crate::session::{Command, Decision, Edit, Outcome, PolicyEffect};
 /// A session with an edited, a rejected, a rule-approved and an unknown call.
 fn story() -> World {
     let mut world = World::new();
-    world.rules.policy = policy(vec![rule("reads", "read_*", PolicyEffect::Allow)]);
+    world.rules.policy = policy(vec![
+        rule("reads", "read_*", PolicyEffect::Allow),
+        rule("careful", "write_a", PolicyEffect::Ask),
+    ]);
     world.submit(&say("go")).unwrap();
     let calls = ["write_a", "write_b", "read_a", "write_c"]
         .map(|tool| proposal(tool, json!({"path": tool, "size": 1.5, "name": "é\n"})));
@@ -266,6 +269,7 @@ fn the_records_tell_who_asked_decided_changed_and_ran_what() {
         .unwrap();
     assert_eq!(asked["requirement"]["approvers"], json!(["owner"]));
     assert_eq!(asked["card"], edited["card"], "the card as it was asked");
+    assert_eq!(asked["rule"], json!({"id": "careful", "name": "careful"}));
     assert_eq!(rejected["verdict"], "rejected");
     assert_eq!(rejected["reason"], json!(Digest::of_bytes(b"not there")));
     assert_eq!(approved["verdict"], "approved");
@@ -303,6 +307,6 @@ fn the_form_of_records_and_links_stays() {
     let head = verified(&stored(&story())).unwrap().unwrap();
     assert_eq!(
         head.as_str(),
-        "cc23a4a2ce8a4009f18dc22d2c86b55415d793e89cafe5c22ae5a7b94c51beb4"
+        "0b7cc565a271663ed945e77e9060d64baedbf6e3670d619f499ef62b574be889"
     );
 }

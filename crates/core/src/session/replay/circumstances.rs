@@ -170,6 +170,8 @@ impl Circumstances {
     }
 
     fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {
+        let asking = || call.asking_rule.clone();
+        let rule = rule.or_else(|| asking().filter(|_| effect == PolicyEffect::Ask));
         let ruling = Ruling::recorded(effect, rule, &call.why, &call.wants);
         self.rulings.insert(call.id.clone(), ruling);
     }
