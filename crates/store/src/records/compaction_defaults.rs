@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{from_json, tenant_id, to_json};
 use sepal_core::domain::{StrategyName, TenantId, Timestamp};
 
@@ -34,7 +35,8 @@ impl<'s> CompactionDefaults<'s> {
     ) -> Result<(), Error> {
         let strategies = to_json("strategies", strategies)?;
         self.db
-            .execute(
+            .change(
+                RecordName::compaction(tenant),
                 "INSERT INTO compaction_defaults (tenant, strategies, updated_at) \
                  VALUES ($1, $2, $3) ON CONFLICT (tenant) DO UPDATE SET \
                  strategies = excluded.strategies, updated_at = excluded.updated_at",
@@ -47,7 +49,9 @@ impl<'s> CompactionDefaults<'s> {
     /// Deletes the default of a tenant.
     pub async fn delete(&self, tenant: &TenantId) -> Result<(), Error> {
         let sql = "DELETE FROM compaction_defaults WHERE tenant = $1";
-        self.db.execute(sql, args![tenant.as_str()]).await?;
+        let record = RecordName::compaction(tenant);
+        let deleted = self.db.change(record, sql, args![tenant.as_str()]);
+        deleted.await?;
         Ok(())
     }
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::super::{Error, Sealer};
 use super::{from_json, tenant_id, to_json, user_id};
-use sepal_core::domain::{McpServerConfig, TenantId, Timestamp, UserId};
+use sepal_core::domain::{McpServerConfig, Scope, TenantId, Timestamp, UserId};
 
 /// A stored server.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +122,8 @@ impl<'s> McpServers<'s> {
     /// Adds a server. Returns [`Error::Taken`] if the tenant has a server of this name.
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
-            .execute(
+            .change(
+                record(&server.tenant, &server.name),
                 "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner, sealed) \
                  VALUES ($1, $2, $3, $4, $5, $6)",
                 arguments(server)?,
@@ -135,7 +137,8 @@ impl<'s> McpServers<'s> {
     pub async fn update(&self, server: &McpServerRow) -> Result<bool, Error> {
         let changed = self
             .db
-            .execute(
+            .change(
+                record(&server.tenant, &server.name),
                 "UPDATE mcp_servers SET config = $3, updated_at = $4, sealed = $6 \
                  WHERE tenant = $1 AND name = $2 AND COALESCE(owner, '') = COALESCE($5, '')",
                 arguments(server)?,
@@ -186,7 +189,8 @@ impl<'s> McpServers<'s> {
                 Statement::required(
                     "DELETE FROM mcp_servers WHERE tenant = $1 AND name = $2",
                     whom(),
-                ),
+                )
+                .changing(record(tenant, name)),
                 Statement::new(
                     "DELETE FROM mcp_tool_settings WHERE tenant = $1 AND server = $2",
                     whom(),
@@ -203,6 +207,10 @@ impl<'s> McpServers<'s> {
             .await?;
         Ok(done.is_some())
     }
+}
+
+fn record(tenant: &TenantId, name: &str) -> RecordName {
+    RecordName::server(&Scope::Tenant(tenant.clone()), name)
 }
 
 fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {

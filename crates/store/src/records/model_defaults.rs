@@ -3,6 +3,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{scope, user_id};
 use sepal_core::domain::{Scope, Timestamp, UserId};
 
@@ -39,7 +40,8 @@ impl<'s> ModelDefaults<'s> {
     /// Sets a default.
     pub async fn put(&self, default: &ModelDefault) -> Result<(), Error> {
         self.db
-            .execute(
+            .change(
+                RecordName::model_default(&default.scope, default.user.as_ref()),
                 "INSERT INTO model_defaults (scope, user_id, provider, model, updated_at) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (scope, user_id) DO UPDATE SET \
                  provider = excluded.provider, model = excluded.model, \
@@ -59,8 +61,9 @@ impl<'s> ModelDefaults<'s> {
     /// Deletes a default.
     pub async fn delete(&self, scope: &Scope, user: Option<&UserId>) -> Result<(), Error> {
         let sql = "DELETE FROM model_defaults WHERE scope = $1 AND user_id = $2";
-        let user = user.map_or("", UserId::as_str);
-        self.db.execute(sql, args![scope.as_str(), user]).await?;
+        let record = RecordName::model_default(scope, user);
+        let values = args![scope.as_str(), user.map_or("", UserId::as_str)];
+        self.db.change(record, sql, values).await?;
         Ok(())
     }
 }

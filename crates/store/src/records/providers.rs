@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{from_json, scope, to_json};
 use sepal_core::domain::{Scope, TenantId, Timestamp};
 
@@ -71,7 +72,8 @@ impl<'s> Providers<'s> {
     /// Adds or replaces a provider.
     pub async fn put(&self, provider: &ProviderRow) -> Result<(), Error> {
         self.db
-            .execute(
+            .change(
+                RecordName::provider(&provider.scope, &provider.id),
                 "INSERT INTO providers (scope, id, kind, base_url, api, models, sealed_key, \
                  updated_at, windows) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
                  ON CONFLICT (scope, id) DO UPDATE SET kind = excluded.kind, \
@@ -97,7 +99,9 @@ impl<'s> Providers<'s> {
     /// Deletes a provider. Returns false if it does not exist.
     pub async fn delete(&self, scope: &Scope, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM providers WHERE scope = $1 AND id = $2";
-        let changed = self.db.execute(sql, args![scope.as_str(), id]).await?;
+        let record = RecordName::provider(scope, id);
+        let changed = self.db.change(record, sql, args![scope.as_str(), id]);
+        let changed = changed.await?;
         Ok(changed > 0)
     }
 }

@@ -3,6 +3,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::user_id;
 use sepal_core::domain::{SkillId, TenantId, Timestamp, UserId};
 
@@ -165,7 +166,7 @@ impl<'s> Skills<'s> {
         ];
         let statements = vec![
             bundle(tenant, &row.hash, content),
-            Statement::required(sql, values),
+            Statement::required(sql, values).changing(RecordName::skill(tenant, &row.id)),
             unused(tenant, old),
         ];
         let replaced = self.db.execute_all(statements).await;
@@ -176,7 +177,8 @@ impl<'s> Skills<'s> {
     pub async fn remove(&self, tenant: &TenantId, row: &SkillRow) -> Result<bool, Error> {
         let whose = || args![tenant.as_str(), row.id.as_str()];
         let statements = vec![
-            Statement::required("DELETE FROM skills WHERE tenant = $1 AND id = $2", whose()),
+            Statement::required("DELETE FROM skills WHERE tenant = $1 AND id = $2", whose())
+                .changing(RecordName::skill(tenant, &row.id)),
             Statement::new(
                 "DELETE FROM skill_switches WHERE tenant = $1 AND skill = $2",
                 whose(),
@@ -194,7 +196,8 @@ impl<'s> Skills<'s> {
     ) -> Result<bool, Error> {
         let sql = "UPDATE skills SET is_enabled = $3 WHERE tenant = $1 AND id = $2";
         let values = args![tenant.as_str(), id.as_str(), is_enabled];
-        Ok(self.db.execute(sql, values).await? > 0)
+        let record = RecordName::skill(tenant, id);
+        Ok(self.db.change(record, sql, values).await? > 0)
     }
 
     /// Switches a skill on or off for this user alone.
@@ -212,7 +215,8 @@ impl<'s> Skills<'s> {
              SELECT tenant, $2, id FROM skills WHERE tenant = $1 AND id = $3 ON CONFLICT DO NOTHING"
         };
         let values = args![tenant.as_str(), person.as_str(), id.as_str()];
-        self.db.execute(sql, values).await?;
+        let record = RecordName::skill_switch(tenant, person, id);
+        self.db.change(record, sql, values).await?;
         Ok(())
     }
 

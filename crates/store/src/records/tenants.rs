@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::tenant_id;
 use sepal_core::domain::{Tenant, TenantId, Timestamp};
 
@@ -39,6 +40,8 @@ const PURGES: &[&str] = &purges! {
     "budget_reservations": "tenant",
     "budget_warnings": "tenant",
     "budgets": "tenant",
+    "record_versions": "scope",
+    "idempotency_keys": "tenant",
     "compaction_defaults": "tenant",
     "shared_sessions": "tenant",
     "rules": "tenant",
@@ -145,9 +148,8 @@ impl<'s> Tenants<'s> {
     /// Allows or forbids sharing sessions by link.
     pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
         let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
-        self.db
-            .execute(sql, args![id.as_str(), allows_links])
-            .await?;
+        let values = args![id.as_str(), allows_links];
+        self.db.change(RecordName::sharing(id), sql, values).await?;
         Ok(())
     }
 

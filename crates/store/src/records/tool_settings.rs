@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Arg, Db, Statement, args};
+use super::super::versions::RecordName;
 use sepal_core::domain::{Scope, TenantId, ToolRef};
 use sepal_core::session::PolicyEffect;
 
@@ -59,7 +60,8 @@ impl<'s> ToolSettings<'s> {
     /// Adds or replaces the settings of a tool.
     pub async fn put(&self, tenant: &TenantId, setting: &ToolSetting) -> Result<(), Error> {
         self.db
-            .execute(
+            .change(
+                RecordName::tools(tenant, &setting.tool.server),
                 "INSERT INTO mcp_tool_settings (tenant, server, tool, is_enabled, effect) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, server, tool) DO UPDATE SET \
                  is_enabled = excluded.is_enabled, effect = excluded.effect",

@@ -2,6 +2,7 @@
 
 use super::super::Error;
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Role, TenantId, Timestamp, User, UserId};
@@ -332,7 +333,8 @@ impl<'s> Users<'s> {
             choice.since.is_some(),
             choice.since.map(|since| since.0)
         ];
-        self.db.execute(sql, values).await?;
+        let record = RecordName::mail(tenant, id);
+        self.db.change(record, sql, values).await?;
         Ok(())
     }
 

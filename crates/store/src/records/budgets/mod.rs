@@ -11,6 +11,7 @@ pub(in crate::records) use reserving::settle;
 use self::row::{ListedRow, StandingRow};
 use super::super::Error;
 use super::super::db::{Db, Statement, args};
+use super::super::versions::RecordName;
 use super::tenant_id;
 use sepal_core::domain::{
     Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Days, TenantId, Timestamp, UserId, in_force,
@@ -124,7 +125,8 @@ impl<'s> Budgets<'s> {
                 by.as_str(),
                 at.0
             ],
-        );
+        )
+        .changing(RecordName::budgets(tenant));
         let whose = (budget.level, budget.subject.as_str(), budget.period);
         self.db
             .execute_all(vec![put, forget_warnings(tenant, whose)])
@@ -142,7 +144,7 @@ impl<'s> Budgets<'s> {
         let sql = "DELETE FROM budgets WHERE tenant = $1 AND level = $2 AND subject = $3 \
                    AND period = $4";
         let values = args![tenant.as_str(), level.as_str(), subject, period.as_str()];
-        let deleted = Statement::required(sql, values);
+        let deleted = Statement::required(sql, values).changing(RecordName::budgets(tenant));
         let statements = vec![deleted, forget_warnings(tenant, whose)];
         Ok(self.db.execute_all(statements).await?.is_some())
     }
