@@ -50,9 +50,11 @@ test_unit() {
 # Chromium's own sandbox refuses root.
 chromium_arguments() { [[ $(id -u) != 0 ]] || printf '%s' --no-sandbox; }
 
-# The browser tests get a built gateway and a browser.
+# The browser tests get a built gateway, a browser, and the client for programs.
 browser_tests() {
     npm_install tests/browser
+    npm_install clients/typescript
+    npm --prefix clients/typescript run build
     # The authorisation server of a story.
     npm_install tests/conformance
     CHROMIUM_PATH=$(find_chromium) CHROMIUM_ARGS=$(chromium_arguments) SEPAL_BINARY=$target/debug/sepal \

@@ -36,10 +36,10 @@ use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
     self, AccessRules, Addresses, Documents, DoorLimits, GatewayState, Installation, ModelList,
-    SystemInfo, mcp, socket,
+    Pace, SystemInfo, mcp, socket,
 };
 use crate::sandbox::{Janitor, Runtime};
-use crate::store::Store;
+use crate::store::{Sealer, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Link, Tenancy};
 
@@ -128,13 +128,13 @@ impl App {
         } = &services;
         let doors = CancellationToken::new();
         let metrics = listen::metrics::open(&settings.runtime.metrics, &agents.0, &doors).await?;
-        let state = gateway_state(settings, &services, &url)?;
-        let (layer, io) = socket::layer(
-            state.clone(),
+        let connected = socket::LiveConnections::new(
             socket_settings(settings),
             agents.0.clone(),
             doors.clone(),
         );
+        let state = gateway_state(settings, &services, &url, connected)?;
+        let (layer, io) = socket::layer(&state);
         let life = mcp::Life {
             tasks: agents.0.clone(),
             stop: doors.clone(),
@@ -228,13 +228,17 @@ fn gateway_state(
     settings: &Settings,
     services: &Services,
     url: &str,
+    live: socket::LiveConnections,
 ) -> anyhow::Result<GatewayState> {
+    let sealer = Sealer::new(services.store.dir(), settings.auth.secret_key.as_ref())?;
     Ok(GatewayState {
         sessions: services.sessions.clone(),
         servers: services.servers.clone(),
         skills: services.skills.clone(),
         tenancy: services.tenancy.clone(),
         store: services.store.probe(),
+        versions: services.store.records().versions(),
+        idempotency_keys: services.store.records().idempotency_keys(sealer),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         installation: Arc::new(Installation {
@@ -248,6 +252,7 @@ fn gateway_state(
         notifications: services::notifications::start(settings, url, services)?,
         body_limit: socket_settings(settings).frame_bytes,
         limits: door_limits(&settings.runtime.limits),
+        live,
         documents: Documents::new(settings.store.data_dir.clone()),
     })
 }
@@ -269,6 +274,7 @@ fn door_limits(limits: &config::Limits) -> DoorLimits {
         readers: TaskTracker::new(),
         questions: Shares::new(limits.questions()),
         streams: Shares::new(limits.streams()),
+        pace: Arc::new(Pace::new(limits.requests_per_minute)),
     }
 }
 

@@ -71,6 +71,20 @@ impl FromRequestParts<GatewayState> for AuthenticatedPage {
         parts: &mut Parts,
         state: &GatewayState,
     ) -> Result<Self, Self::Rejection> {
+        // A layer around the handler may have asked before.
+        if let Some(page) = parts.extensions.get::<Self>() {
+            return Ok(page.clone());
+        }
+        let page = Self::authenticate(parts, state).await?;
+        let user = &page.authenticated.caller.user.id;
+        state.limits.pace.count(user, parts.extensions.get())?;
+        parts.extensions.insert(page.clone());
+        Ok(page)
+    }
+}
+
+impl AuthenticatedPage {
+    async fn authenticate(parts: &Parts, state: &GatewayState) -> Result<Self, ApiError> {
         let peer = state.access.peer(parts);
         if state.auth_mode == AuthMode::None {
             let authenticated = enter_locally(state, peer).await?;

@@ -107,6 +107,26 @@ impl<S: Send + Sync> FromRequestParts<S> for SessionPath {
     }
 }
 
+/// The session and the call of an address such as `/api/sessions/{id}/calls/{call}/stop`.
+pub(super) struct CallPath {
+    pub(super) session: SessionId,
+    pub(super) call: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CallPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
+        let ids = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let found = ids.ok().and_then(|Path((session, call))| {
+            let session = SessionId::parse(&session)?;
+            Some(Self { session, call })
+        });
+        let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
+        found.ok_or_else(unknown)
+    }
+}
+
 /// Unwraps a required field. Required fields are `Option`s for serde, because serde's own error for a
 /// missing field does not name its path.
 pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, ApiError> {
@@ -120,7 +140,7 @@ pub(super) fn required<T>(field: &'static str, value: Option<T>) -> Result<T, Ap
     value.ok_or_else(missing)
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let value = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());

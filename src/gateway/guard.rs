@@ -8,8 +8,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_MATCH,
+    REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -23,7 +23,9 @@ use tracing::Instrument as _;
 use super::access::{AccessRules, Addresses, Crowd, RequestOrigin};
 use super::body_time::in_time;
 use super::error::{self, ApiError};
-use super::socket::PATH as SOCKET_PATH;
+use super::idempotency;
+use super::pace::{self, PaceTold};
+use super::socket::{PATH as SOCKET_PATH, stream};
 use super::unread_body::read_to_the_end;
 use super::visit::visit;
 use super::{DoorLimits, GatewayState};
@@ -92,11 +94,19 @@ async fn admit(State(rules): State<Arc<AccessRules>>, request: Request, next: Ne
     let is_probe = matches!(parts.uri.path(), "/healthz" | "/readyz");
     let path = parts.uri.path();
     // A stream is opened by GET, which foreign pages are denied for streams too.
-    let is_stream = path.starts_with(SOCKET_PATH) || STREAMS.contains(&path);
+    let is_stream =
+        path.starts_with(SOCKET_PATH) || STREAMS.contains(&path) || is_event_stream(path);
     match rules.check(RequestOrigin::of(&parts, is_stream)) {
         Err(refused) if !is_probe => ApiError::from(refused).into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     }
+}
+
+/// True for the event streams of the REST door.
+fn is_event_stream(path: &str) -> bool {
+    let of_session = path.strip_prefix("/api/sessions/");
+    let of_session = of_session.and_then(|rest| rest.strip_suffix("/stream"));
+    path == "/api/stream" || of_session.is_some_and(|session| !session.contains('/'))
 }
 
 /// Counts the running requests of one client behind a trusted proxy: the connections belong to the proxy,
@@ -129,6 +139,8 @@ async fn finish(mut request: Request, next: Next) -> Response {
         "request", request.id = %id, method = %request.method(), path = told(request.uri().path()),
     );
     request.extensions_mut().insert(id.clone());
+    let pace = PaceTold::default();
+    request.extensions_mut().insert(pace.clone());
     let answer = async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<ApiError>() {
@@ -141,6 +153,7 @@ async fn finish(mut request: Request, next: Next) -> Response {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     add_headers(&mut response, is_data);
+    pace.add_to(&mut response);
     response
 }
 
@@ -212,8 +225,21 @@ fn cors(rules: &AccessRules) -> CorsLayer {
             Method::PATCH,
             Method::DELETE,
         ])
-        .allow_headers([AUTHORIZATION, CONTENT_TYPE])
-        .expose_headers([REQUEST_ID])
+        .allow_headers([
+            AUTHORIZATION,
+            CONTENT_TYPE,
+            IF_MATCH,
+            idempotency::KEY,
+            stream::LAST_EVENT_ID,
+        ])
+        .expose_headers([
+            REQUEST_ID,
+            ETAG,
+            RETRY_AFTER,
+            idempotency::REPLAYED,
+            pace::LIMIT,
+            pace::POLICY,
+        ])
 }
 
 /// Strips the public path, which a proxy may keep or remove; the inner routes do not contain it.

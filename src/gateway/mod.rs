@@ -3,6 +3,7 @@
 
 mod access;
 mod api_router;
+mod asyncapi;
 mod auth;
 mod body_time;
 mod bounds;
@@ -12,13 +13,17 @@ mod export;
 mod extract;
 mod guard;
 mod http;
+mod idempotency;
 mod import;
 pub mod mcp;
 mod openapi;
+mod pace;
+mod paging;
 pub mod socket;
 mod spa;
 mod unread_body;
 mod unreadable_head;
+mod versioned;
 mod visit;
 pub mod wire;
 mod word_list;
@@ -28,11 +33,13 @@ use std::time::Duration;
 
 use axum::extract::DefaultBodyLimit;
 use axum::http::Method;
+use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
 use tokio_util::task::TaskTracker;
 
 pub use access::{AccessError, AccessRules, AddressShare, Addresses, Crowd, Peer, RequestOrigin};
+pub use asyncapi::asyncapi_json;
 pub use auth::{AuthenticatedPage, authenticate_handshake};
 pub use documents::Documents;
 pub use error::{ApiError, FieldError};
@@ -42,6 +49,7 @@ pub use http::{
     SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
 pub use openapi::openapi_json;
+pub use pace::Pace;
 pub use spa::page_is_built;
 pub use unreadable_head::explain as explain_unreadable_head;
 
@@ -52,6 +60,8 @@ use crate::providers::Providers;
 use crate::servers::Servers;
 use crate::skills::Skills;
 use crate::store::Probe;
+use crate::store::records::IdempotencyKeys;
+use crate::store::versions::RecordVersions;
 use crate::tenancy::Tenancy;
 
 /// The state that every door needs. Clones share everything.
@@ -66,6 +76,10 @@ pub struct GatewayState {
     pub tenancy: Tenancy,
     /// The store, for lists and the readiness probe; sessions are reached through `sessions` only.
     pub store: Probe,
+    /// The versions of records, for `ETag` and `If-Match`.
+    pub versions: RecordVersions,
+    /// The keys of requests that may be sent again.
+    pub idempotency_keys: IdempotencyKeys,
     /// The rules about the host names and origins that the gateway accepts.
     pub access: Arc<AccessRules>,
     /// The sign-in mode.
@@ -85,6 +99,8 @@ pub struct GatewayState {
     pub body_limit: usize,
     /// The limits of one client at the doors.
     pub limits: DoorLimits,
+    /// The open sockets and event streams.
+    pub live: socket::LiveConnections,
     /// Exports and shared sessions as documents.
     pub documents: Documents,
 }
@@ -102,6 +118,8 @@ pub struct DoorLimits {
     pub questions: Arc<Shares>,
     /// Connections and event streams of MCP clients.
     pub streams: Arc<Shares>,
+    /// The requests of each user.
+    pub pace: Arc<Pace>,
 }
 
 impl DoorLimits {
@@ -114,6 +132,7 @@ impl DoorLimits {
             readers: TaskTracker::new(),
             questions: Arc::default(),
             streams: Arc::default(),
+            pace: Arc::new(Pace::new(None)),
         }
     }
 }
@@ -122,7 +141,10 @@ impl DoorLimits {
 pub fn router(state: GatewayState) -> axum::Router {
     http::routes()
         .into_routes()
+        .layer(from_fn_with_state(state.clone(), versioned::versioned))
+        .layer(from_fn_with_state(state.clone(), idempotency::idempotent))
         .route("/api/openapi.json", get(openapi::read_description))
+        .route("/api/asyncapi.json", get(asyncapi::read_description))
         .route("/shared/{word}", get(http::show_shared))
         .method_not_allowed_fallback(wrong_method)
         .fallback(spa::fallback)

@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use utoipa::openapi::path::{Operation, ParameterIn};
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
     Components, Content, ContentBuilder, Ref, RefOr, Response, ResponseBuilder, ServerBuilder,
@@ -12,6 +14,7 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::http;
+use super::versioned::{TOOL, TOOLS, VERSIONED};
 
 const JSON: &str = "application/json";
 const PROBLEM: &str = "application/problem+json";
@@ -68,6 +71,11 @@ impl Modify for Security {
     }
 }
 
+/// The form of `Idempotency-Key`.
+const KEY: &str = r#"^([!#-~]{1,255}|"[!#-~]{1,255}")$"#;
+/// The form of `If-Match`.
+const VERSION: &str = r#"^("[^"]+"|\*)$"#;
+
 /// The paths that need no sign-in.
 const OPEN: [&str; 6] = [
     "/healthz",
@@ -82,7 +90,7 @@ const OPEN: [&str; 6] = [
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The meaning of each refusal, which is the same for every route.
-const REFUSALS: [(&str, &str); 14] = [
+const REFUSALS: [(&str, &str); 16] = [
     (
         "400",
         "The request is not valid; `errors` names the fields.",
@@ -101,8 +109,13 @@ const REFUSALS: [(&str, &str); 14] = [
         "409",
         "The present state stands against it; `code` says what.",
     ),
+    (
+        "412",
+        "It was changed since it was read: it does not have the version in `If-Match`.",
+    ),
     ("413", "The body is larger than the limit."),
     ("415", "The body is not `application/json`."),
+    ("422", "The `Idempotency-Key` belongs to another request."),
     (
         "429",
         "Too many requests; `Retry-After` says how long to wait.",
@@ -154,7 +167,18 @@ fn description() -> utoipa::openapi::OpenApi {
     }
     for (path, item) in &mut description.paths.paths {
         let reads = [&mut item.get].into_iter().flatten();
-        reads.for_each(|operation| complete(path, operation, &components));
+        let is_versioned = VERSIONED.contains(&path.as_str()) || path == TOOLS;
+        for operation in reads {
+            complete(path, operation, &components, false);
+            if is_versioned
+                && let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200")
+            {
+                let about = "Names what was read, for `If-Match`.";
+                let tag = HeaderBuilder::new().description(Some(about)).build();
+                found.headers.insert("ETag".to_owned(), RefOr::T(tag));
+            }
+        }
+        let is_held = VERSIONED.contains(&path.as_str()) || path == TOOL;
         let writes = [
             &mut item.post,
             &mut item.put,
@@ -163,7 +187,12 @@ fn description() -> utoipa::openapi::OpenApi {
         ];
         for operation in writes.into_iter().flatten() {
             add_refusals(operation, &["403"]);
-            complete(path, operation, &components);
+            complete(path, operation, &components, is_held);
+        }
+        if let Some(post) = &mut item.post
+            && !OPEN.contains(&path.as_str())
+        {
+            take_key(post);
         }
     }
     description.components = Some(components);
@@ -172,7 +201,7 @@ fn description() -> utoipa::openapi::OpenApi {
 
 /// Adds the parts of an operation that the macros cannot know: its security requirement, the refusals of the
 /// layers around the handlers, and the description that OpenAPI requires for each response.
-fn complete(path: &str, operation: &mut Operation, components: &Components) {
+fn complete(path: &str, operation: &mut Operation, components: &Components, is_held: bool) {
     for (status, name, _) in OF_HEADS {
         let refusal = RefOr::Ref(Ref::from_response_name(name));
         let responses = &mut operation.responses.responses;
@@ -188,6 +217,15 @@ fn complete(path: &str, operation: &mut Operation, components: &Components) {
     }
     if operation.request_body.is_some() {
         add_refusals(operation, &["400", "408", "413", "415"]);
+    }
+    if is_held {
+        add_refusals(operation, &["412"]);
+        let about =
+            "The `ETag` of what was read: the change is made only if nothing has changed since.";
+        operation
+            .parameters
+            .get_or_insert_default()
+            .push(header("If-Match", VERSION, about));
     }
     let parameters = operation.parameters.iter().flatten();
     if parameters.clone().count() > 0 {
@@ -213,6 +251,36 @@ fn complete(path: &str, operation: &mut Operation, components: &Components) {
             response.description = describe(status, response, components);
         }
     }
+}
+
+/// Adds what `Idempotency-Key` does to an operation that takes JSON.
+fn take_key(operation: &mut Operation) {
+    if let Some(RefOr::T(body)) = &operation.request_body
+        && !body.content.contains_key(JSON)
+    {
+        return;
+    }
+    add_refusals(operation, &["400", "409", "422"]);
+    let about = "A key of the client's own, such as a UUID, of at most 255 characters. The same request with \
+                 the same key is answered as the first time for a day, and does nothing more.";
+    operation
+        .parameters
+        .get_or_insert_default()
+        .push(header("Idempotency-Key", KEY, about));
+}
+
+fn header(name: &str, pattern: &str, about: &str) -> RefOr<Parameter> {
+    let text = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some(pattern))
+        .build();
+    let header = ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .description(Some(about))
+        .schema(Some(text))
+        .build();
+    RefOr::T(header)
 }
 
 fn add_refusals(operation: &mut Operation, statuses: &[&str]) {
@@ -278,6 +346,11 @@ pub(super) async fn read_description() -> impl IntoResponse {
     static TEXT: OnceLock<String> = OnceLock::new();
     let text = TEXT.get_or_init(|| description().to_json().unwrap_or_default());
     ([(CONTENT_TYPE, JSON)], text.as_str())
+}
+
+/// Returns the description as a value.
+pub(super) fn value() -> serde_json::Value {
+    serde_json::to_value(description()).unwrap_or_default()
 }
 
 /// Returns the content of `docs/openapi.json`.

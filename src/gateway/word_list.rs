@@ -87,4 +87,32 @@ word_lists! {
     InstallStateName = "waiting" | "resolving" | "downloading" | "installing" | "listing" | "ready" | "failed";
     /// The reason why a package is not installed.
     InstallProblemName = "no_such_package" | "no_such_version" | "yanked" | "no_wheel" | "needs_newer" | "wrong_hash" | "unreachable" | "too_large" | "timed_out" | "needs_script" | "no_program" | "no_tools" | "does_not_start" | "cancelled" | "other";
+    /// The kind of text of an answer.
+    DeltaKind = "text" | "reasoning";
+    /// The thing that a turn waits for.
+    TurnPhase = "model" | "waiting" | "calls";
+    /// The party that has to act on an error.
+    ErrorCategory = "validation" | "transient" | "external" | "internal";
+    /// The reason a call cannot have a dry run.
+    NoDryRun = "remote" | "network" | "open_world" | "no_workspace" | "no_tool";
+    /// The means by which a person showed that they were there.
+    GestureMeans = "passkey" | "password";
+    /// The state of a call.
+    CallStatus = "pending" | "approved" | "rejected" | "executing" | "completed" | "failed" | "cancelled" | "unknown";
+    /// The kind of place in which a call runs.
+    RunsInKind = "sandbox" | "container" | "remote";
+    /// The state of a model's review of a call.
+    ReviewStatus = "running" | "allowed" | "refused" | "doubted" | "failed";
+    /// The state of a dry run.
+    DryRunStatus = "running" | "completed" | "failed" | "not_run";
+    /// The change of a path.
+    PathChange = "created" | "modified" | "deleted";
+    /// The scope of a decision.
+    DecisionScope = "once" | "taken_back";
+    /// The kind of a piece of a result.
+    BlockKind = "text" | "file" | "resource" | "resource_link";
+    /// The kind of a server's question.
+    QuestionMode = "form" | "url" | "sampling";
+    /// The stage of a completion that a server asked for.
+    CompletionStage = "requested" | "asking" | "answered" | "failed";
 }

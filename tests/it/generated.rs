@@ -48,6 +48,11 @@ fn the_description_of_the_rest_door_is_current() {
     check("docs/openapi.json", &gateway::openapi_json());
 }
 
+#[test]
+fn the_description_of_the_live_doors_is_current() {
+    check("docs/asyncapi.json", &gateway::asyncapi_json());
+}
+
 /// Every code with its cause and remedy.
 fn errors() -> String {
     let mut text = String::from(

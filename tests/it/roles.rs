@@ -330,6 +330,15 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "switch_skill" => json!({ "enabled": true }),
         "add_webhook" => json!({ "url": "http://127.0.0.1:9/other" }),
         "undo_change" => json!({ "digest": "x" }),
+        "withdraw_message" => json!({ "clientMessageId": "m1" }),
+        "resolve_call" => json!({ "happened": true }),
+        "call_for_view" => {
+            json!({ "callId": things.call, "viewId": "v", "requestId": "r", "name": "look" })
+        }
+        "close_view" => json!({ "viewId": "v" }),
+        "choose_model" => json!({ "model": "stub-large" }),
+        "choose_window" => json!({ "whole": true }),
+        "choose_compaction" => json!({ "strategies": ["delete-middle"] }),
         _ => json!({}),
     }
 }

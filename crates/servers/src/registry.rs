@@ -359,7 +359,7 @@ impl Servers {
     }
 
     /// Makes an entry of a record.
-    async fn kept_entry(&self, row: McpServerRow) -> Result<ServerEntry, store::Error> {
+    pub(crate) async fn kept_entry(&self, row: McpServerRow) -> Result<ServerEntry, store::Error> {
         let config = row.open(&self.0.sealer);
         let withheld = self.withheld(&row, &config).await?;
         let scope = Scope::Tenant(row.tenant);

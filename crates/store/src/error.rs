@@ -35,6 +35,9 @@ pub enum Error {
     /// The name exists already; choose another one.
     #[error("the name `{0}` is taken")]
     Taken(String),
+    /// The record does not have the version that the writer requires. Nothing was written.
+    #[error("the record was changed since it was read; read it again")]
+    Changed,
     /// The content exceeds the size limit of one record. Nothing was written.
     #[error("{bytes} bytes do not fit into one record of at most {limit}")]
     TooLarge { bytes: usize, limit: usize },
@@ -120,6 +123,7 @@ impl Error {
                 Fault::Internal
             }
             Self::Taken(_)
+            | Self::Changed
             | Self::TooLarge { .. }
             | Self::Unusable { .. }
             | Self::Locked { .. } => Fault::Validation,
@@ -137,6 +141,7 @@ impl Error {
             | Self::NoWorker(_)
             | Self::Migration(_)
             | Self::Taken(_)
+            | Self::Changed
             | Self::TooLarge { .. }
             | Self::Unrecorded(_)
             | Self::Sealed(_)
@@ -149,6 +154,7 @@ impl Error {
     pub fn code(&self) -> Code {
         match (self, self.fault()) {
             (Self::TooLarge { .. }, _) => Code::TooLarge,
+            (Self::Changed, _) => Code::ChangedSinceShown,
             (_, Fault::Transient) => Code::StoreUnavailable,
             (_, Fault::Validation) => Code::InvalidArguments,
             (_, Fault::External | Fault::Internal) => Code::Internal,

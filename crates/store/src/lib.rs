@@ -19,6 +19,7 @@ pub mod records;
 pub mod sealed;
 mod settings;
 mod store;
+pub mod versions;
 
 pub use data_dir::{DataDir, Holder};
 pub use error::{Error, RedisTrouble};

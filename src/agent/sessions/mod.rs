@@ -212,6 +212,24 @@ impl Sessions {
         Ok(key)
     }
 
+    /// Stores the caller's own session of that name at once, unless it is stored. Returns true if it is new.
+    pub async fn create_named(
+        &self,
+        caller: &Caller,
+        name: &str,
+        title: Option<String>,
+        model: Option<ModelChoice>,
+    ) -> Result<(SessionKey, bool), Refusal> {
+        let key = self.named_session(caller, name, model);
+        let is_new = !self.join(&key, caller).await?.view.is_stored;
+        if is_new {
+            let open = Command::Open { title };
+            self.submit(&key, caller, open.into()).await?;
+            self.0.projection.written().await;
+        }
+        Ok((key, is_new))
+    }
+
     /// Sends a request to a session. Once it is answered, its changes are durable.
     pub async fn submit(
         &self,

@@ -1,4 +1,5 @@
-//! Serves HTTP connections. A client that sends nothing, or only one byte at a time, cannot hold one.
+//! Serves HTTP connections. A client that sends nothing, or only one byte at a time, cannot hold one, and
+//! neither can one that takes nothing of its answer.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,6 +17,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::Layer as _;
@@ -29,6 +31,9 @@ use crate::telemetry::instruments;
 /// than proxies keep idle connections (two minutes by default), because a connection that is closed under a
 /// request causes an error.
 pub(in crate::app) const HEAD_LIMIT: Duration = Duration::from_mins(3);
+
+/// The time in which a client has to take something of what is sent to it.
+const TAKE_LIMIT: Duration = Duration::from_mins(3);
 
 /// The time limit for turning a client away.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(5);
@@ -90,6 +95,8 @@ pub(in crate::app) async fn serve(
                 let stream = CountedConnection {
                     stream,
                     explained: None,
+                    take_limit: TAKE_LIMIT.min(taken.head_limit),
+                    stalled: None,
                     _share: share,
                 };
                 let (router, stop) = (router.clone(), stop.clone());
@@ -182,6 +189,9 @@ struct CountedConnection {
     stream: TcpStream,
     /// A problem document that is written in place of the library's empty answer.
     explained: Option<Box<ExplainedStart>>,
+    take_limit: Duration,
+    /// The end of the client's time, while it takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
     _share: AddressShare,
 }
 
@@ -220,6 +230,26 @@ impl CountedConnection {
     }
 }
 
+impl CountedConnection {
+    /// Ends the connection of a client that has taken nothing for too long.
+    fn poll_stalled(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let limit = self.take_limit;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
 impl AsyncRead for CountedConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -239,7 +269,8 @@ impl AsyncWrite for CountedConnection {
         if let Some(explained) = self.poll_explain(cx, buffer) {
             return explained;
         }
-        Pin::new(&mut self.stream).poll_write(cx, buffer)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buffer);
+        self.poll_stalled(cx, written)
     }
 
     fn poll_write_vectored(
@@ -252,7 +283,8 @@ impl AsyncWrite for CountedConnection {
         {
             return explained;
         }
-        Pin::new(&mut self.stream).poll_write_vectored(cx, buffers)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, buffers);
+        self.poll_stalled(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -270,8 +302,9 @@ impl AsyncWrite for CountedConnection {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::net::SocketAddr;
-    use std::sync::Arc;
+    use std::sync::{Arc, LazyLock};
     use std::time::Duration;
 
     use axum::extract::ConnectInfo;
@@ -288,6 +321,8 @@ mod tests {
 
     const DEADLINE: Duration = Duration::from_secs(20);
     const HEAD_LIMIT: Duration = Duration::from_millis(300);
+    /// Cancelled when the endless answer is dropped.
+    static ENDED: LazyLock<CancellationToken> = LazyLock::new(CancellationToken::new);
 
     async fn start() -> (SocketAddr, CancellationToken, TaskTracker) {
         start_with(Addresses::new(None, None), HEAD_LIMIT).await
@@ -310,7 +345,18 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
-        let router = Router::new().route("/peer", get(peer));
+        let endless = || async {
+            let ended = ENDED.clone().drop_guard();
+            let bytes = axum::body::Bytes::from_static(&[b'x'; 65_536]);
+            let stream = futures::stream::repeat_with(move || {
+                let _ = &ended;
+                Ok::<_, Infallible>(bytes.clone())
+            });
+            axum::body::Body::from_stream(stream)
+        };
+        let router = Router::new()
+            .route("/peer", get(peer))
+            .route("/endless", get(endless));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(serve(
             listener,
@@ -320,6 +366,17 @@ mod tests {
         ));
         tasks.close();
         (address, stop, tasks)
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_of_its_answer_is_cut_off() {
+        let (address, stop, _tasks) = start().await;
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let asked = b"GET /endless HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        stream.write_all(asked).await.unwrap();
+        let ended = timeout(DEADLINE, ENDED.cancelled()).await;
+        assert!(ended.is_ok(), "the answer is given up");
+        stop.cancel();
     }
 
     async fn rest_of(stream: &mut TcpStream) -> String {

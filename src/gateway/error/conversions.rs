@@ -105,6 +105,8 @@ impl From<store::Error> for ApiError {
             store::Error::Taken(_) => {
                 Self::of_field(error.code(), "name", text).with_status(StatusCode::CONFLICT)
             }
+            store::Error::Changed => Self::of_field(error.code(), "If-Match", text)
+                .with_status(StatusCode::PRECONDITION_FAILED),
             store::Error::Database(_)
             | store::Error::Redis { .. }
             | store::Error::NoAnswer

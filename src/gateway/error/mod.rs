@@ -126,6 +126,13 @@ impl ApiError {
         self
     }
 
+    /// Says how long to wait before the next attempt.
+    #[must_use]
+    pub(super) fn retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
     /// Adds a member to the problem document.
     #[must_use]
     pub(in crate::gateway) fn with(mut self, name: &str, value: Value) -> Self {
@@ -211,7 +218,14 @@ pub(super) fn document(error: ApiError, request: &RequestId) -> Vec<u8> {
 /// Renders the response to a refused request, and logs the error once.
 pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     error.log();
-    let (status, retry_after) = (error.0.status, error.0.retry_after);
+    let status = error.0.status;
+    // Most limits are free again as soon as something else ends.
+    let may_wait = [
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::SERVICE_UNAVAILABLE,
+    ];
+    let usual = may_wait.contains(&status).then_some(Duration::ZERO);
+    let retry_after = error.0.retry_after.or(usual);
     let mut response = (status, axum::Json(Problem::of(error, request))).into_response();
     let headers = response.headers_mut();
     headers.insert(
@@ -250,6 +264,7 @@ fn status_of(code: Code) -> StatusCode {
         Code::ReadOnly
         | Code::AlreadyDecided
         | Code::FileExists
+        | Code::KeyInUse
         | Code::CallExpired
         | Code::ChangedSinceShown
         | Code::NothingToDo

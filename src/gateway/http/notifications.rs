@@ -13,7 +13,8 @@ use crate::domain::{Caller, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, required};
+use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::paging::PageQuery;
 use crate::store::records::WebhookRow;
 
 /// A webhook of the caller's tenant.
@@ -47,6 +48,8 @@ struct WebhookItem {
 struct Webhooks {
     /// The webhooks, oldest first, 10 at most.
     items: Vec<WebhookItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// A webhook to add.
@@ -149,16 +152,21 @@ pub(super) fn routes() -> ApiRouter {
 }
 
 /// Lists the webhooks of the caller's tenant, which are told when calls wait. Only for admins.
-#[utoipa::path(get, path = "/api/webhooks", tag = "notifications",
+#[utoipa::path(get, path = "/api/webhooks", tag = "notifications", params(PageQuery),
     responses((status = 200, body = Webhooks), (status = 403, body = Problem)))]
 async fn list_webhooks(
     State(state): State<GatewayState>,
     caller: Caller,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<Webhooks>, ApiError> {
     let webhooks = state.notifications.webhooks();
     let rows = webhooks.list(&caller).await?.into_iter();
     let items = rows.map(|row| WebhookItem::of(row, &webhooks)).collect();
-    Ok(Json(Webhooks { items }))
+    let page = query.page(items, |webhook: &WebhookItem| webhook.id.clone())?;
+    Ok(Json(Webhooks {
+        items: page.items,
+        next_cursor: page.next_cursor,
+    }))
 }
 
 /// Adds a webhook. Only this response contains its secret. Only for admins.

@@ -13,7 +13,8 @@ use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::auth::AuthenticatedPage;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, OptionalBody, required};
+use crate::gateway::extract::{Body, OptionalBody, Query, required};
+use crate::gateway::paging::PageQuery;
 use crate::store::records::PasskeyRow;
 use crate::tenancy::RelyingParty;
 
@@ -41,6 +42,8 @@ struct PasskeyItem {
 struct PasskeyList {
     /// The passkeys, oldest first, 20 at most.
     items: Vec<PasskeyItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
     /// True if the caller also has a password.
     has_password: bool,
     /// The host name for which a new passkey would be made; `null` if passkeys do not work at the address of
@@ -107,11 +110,12 @@ pub(super) fn routes() -> ApiRouter {
 }
 
 /// Lists the caller's passkeys.
-#[utoipa::path(get, path = "/api/passkeys", tag = "gestures",
+#[utoipa::path(get, path = "/api/passkeys", tag = "gestures", params(PageQuery),
     responses((status = 200, body = PasskeyList)))]
 async fn list_passkeys(
     State(state): State<GatewayState>,
     entered: AuthenticatedPage,
+    Query(query): Query<PageQuery>,
     parts: Parts,
 ) -> Result<Json<PasskeyList>, ApiError> {
     let relying = state.access.relying_party(&parts);
@@ -120,8 +124,11 @@ async fn list_passkeys(
         .passkeys(&entered.authenticated, relying.as_ref());
     let (rows, has_password) = passkeys.list().await?;
     let item = |row| PasskeyItem::of(row, relying.as_ref());
+    let items = rows.into_iter().map(item).collect();
+    let page = query.page(items, |passkey: &PasskeyItem| passkey.id.clone())?;
     Ok(Json(PasskeyList {
-        items: rows.into_iter().map(item).collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
         has_password,
         relying_party: relying.as_ref().map(|party| party.id.clone()),
     }))

@@ -7,6 +7,7 @@ use super::SocketContext;
 use super::connection::inbound::{Inbound, Reply};
 use super::connection::send::{Client, acknowledge};
 use super::connection::{Connection, ConnectionTask};
+use super::recipient::Recipient as _;
 use super::watch::signed_out;
 use crate::agent::{self, Acknowledgement};
 use crate::domain::SessionKey;
@@ -38,7 +39,7 @@ pub(super) async fn run(
                 Box::pin(answer_to(client, None, &Err(*refusal))).await;
             }
             // If the client is gone, the socket ends elsewhere.
-            ConnectionTask::Send(news) => drop(Box::pin(client.emit(&news)).await),
+            ConnectionTask::Send(news) => drop(Box::pin(client.emit(&news, None)).await),
         }
     }
 }
@@ -94,7 +95,7 @@ async fn answer_to(client: &Client, reply: Option<&Reply>, answer: &Result<Value
         (None, Err(refusal)) => {
             let error: RefusalPayload = wire::refused(refusal);
             let frame = wire::frame("agent:error", &[&error.message, &error]);
-            let _ = client.emit(&frame).await;
+            let _ = client.emit(&frame, None).await;
         }
         (None, Ok(_)) => {}
     }

@@ -13,6 +13,7 @@ use super::connection::inbound::ReplySlot;
 use super::connection::send::Client;
 use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::handshake::{self, HandshakeAuth, HandshakeRefused};
+use super::recipient::Recipient as _;
 use super::{SocketContext, commands, stopping};
 use crate::domain::Code;
 use crate::gateway::auth;
@@ -81,7 +82,7 @@ async fn serve(client: Client, connection: Arc<Connection>) {
                 End::Told(refusal) => return dismiss(&client, &refusal).await,
             },
             task = connection.queued.next() => match task {
-                ConnectionTask::Send(news) => if client.emit(&news).await.is_err() { return },
+                ConnectionTask::Send(news) => if client.emit(&news, None).await.is_err() { return },
                 // Commands are refused before they become tasks.
                 ConnectionTask::Answer(_) | ConnectionTask::Refuse(_) => {}
             },
@@ -94,7 +95,7 @@ async fn dismiss(client: &Client, refusal: &Refusal) {
     let refused: RefusalPayload = wire::refused(refusal);
     let why = json!({ "code": refused.code });
     let frame = wire::frame_in(PERSON, "error", &[&refused.message, &why]);
-    if client.emit(&frame).await.is_ok() {
+    if client.emit(&frame, None).await.is_ok() {
         client.disconnect();
     }
 }

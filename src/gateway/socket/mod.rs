@@ -1,4 +1,5 @@
-//! The Socket.IO door: handshakes, commands in order, and events without gaps.
+//! The live doors: Socket.IO (handshakes, commands in order, and events without gaps), and the same events as
+//! server-sent events.
 
 mod batch;
 mod commands;
@@ -9,6 +10,8 @@ mod fuzz;
 mod handshake;
 mod list;
 mod pump;
+mod recipient;
+pub(super) mod stream;
 mod watch;
 
 use std::net::SocketAddr;
@@ -31,8 +34,9 @@ use self::connection::registry::Connections;
 use self::connection::send::Client;
 use self::connection::{Connection, End, Shows};
 use self::pump::Pump;
+use self::recipient::Recipient as _;
 use super::GatewayState;
-use super::wire::{self, RefusalPayload};
+use super::wire::{self, Frame, RefusalPayload};
 use crate::domain::{Code, Most};
 use crate::session::Refusal;
 
@@ -66,7 +70,33 @@ pub struct SocketSettings {
     pub connects_per_minute: Option<u32>,
 }
 
-/// The state that all sockets share.
+/// The open sockets and event streams of this gateway, with their limits. Clones share everything.
+#[derive(Clone)]
+pub struct LiveConnections {
+    settings: SocketSettings,
+    connections: Arc<Connections>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl LiveConnections {
+    /// Creates the registry; connections end when `stop` is cancelled.
+    pub fn new(settings: SocketSettings, tasks: TaskTracker, stop: CancellationToken) -> Self {
+        Self {
+            connections: Arc::new(Connections::new(&settings)),
+            settings,
+            tasks,
+            stop,
+        }
+    }
+
+    /// Returns the tracker of tasks that a stop waits for.
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+}
+
+/// The state that all sockets and event streams share.
 struct SocketContext {
     state: GatewayState,
     settings: SocketSettings,
@@ -76,6 +106,22 @@ struct SocketContext {
 }
 
 impl SocketContext {
+    fn of(state: &GatewayState) -> Self {
+        let LiveConnections {
+            settings,
+            connections,
+            tasks,
+            stop,
+        } = state.live.clone();
+        Self {
+            state: state.clone(),
+            settings,
+            connections,
+            tasks,
+            stop,
+        }
+    }
+
     /// Returns the installation's part of `system:ready`: sandbox, storage, version and limits.
     fn installation(&self) -> Value {
         let system = self.state.system.now();
@@ -93,12 +139,9 @@ impl SocketContext {
 
 /// Builds the layer that answers below `/socket.io`. Call [`SocketIo::close`] when stopping: otherwise a
 /// pending long poll keeps the server open.
-pub fn layer(
-    state: GatewayState,
-    settings: SocketSettings,
-    tasks: TaskTracker,
-    stop: CancellationToken,
-) -> (SocketIoLayer, SocketIo) {
+pub fn layer(state: &GatewayState) -> (SocketIoLayer, SocketIo) {
+    let context = Arc::new(SocketContext::of(state));
+    let settings = &context.settings;
     let (layer, io) = SocketIo::builder()
         .ping_interval(settings.ping_interval)
         .ping_timeout(settings.ping_timeout)
@@ -115,14 +158,6 @@ pub fn layer(
         .ws_read_buffer_size(READ_BUFFER)
         .connect_timeout(Duration::from_secs(10))
         .build_layer();
-    let connections = Arc::new(Connections::new(&settings));
-    let context = Arc::new(SocketContext {
-        state,
-        settings,
-        connections,
-        tasks,
-        stop,
-    });
     context.tasks.spawn(watch::run(Arc::clone(&context)));
     let listed = Arc::clone(&context);
     let (entry, connected) = (Arc::clone(&context), context);
@@ -185,7 +220,8 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
     if let Some(refusal) = context.state.providers.missing_key(tenant, choice) {
         return Box::pin(dismiss(&client, &refusal)).await;
     }
-    let mut pump = Pump::new(&context, &client, &connection, key);
+    let journal = &joined.view.journal;
+    let mut pump = Pump::new(&context, &client, &connection, key, journal);
     let aside = pin!(async {
         tokio::select! {
             biased;
@@ -207,8 +243,15 @@ async fn serve(context: Arc<SocketContext>, client: Client, connection: Arc<Conn
 
 /// Sends the reason, then disconnects.
 async fn dismiss(client: &Client, refusal: &Refusal) {
+    if client.emit(&farewell(refusal), None).await.is_ok() {
+        client.disconnect();
+    }
+}
+
+/// Returns the frame that tells why a connection ends.
+fn farewell(refusal: &Refusal) -> Frame {
     let refused: RefusalPayload = wire::refused(refusal);
-    let frame = wire::frame(
+    wire::frame(
         "error",
         &[
             &refused.message,
@@ -216,10 +259,7 @@ async fn dismiss(client: &Client, refusal: &Refusal) {
                 "code": refused.code, "category": refused.category, "requestId": refused.request_id,
             }),
         ],
-    );
-    if client.emit(&frame).await.is_ok() {
-        client.disconnect();
-    }
+    )
 }
 
 fn stopping() -> Refusal {

@@ -1,6 +1,6 @@
-//! Maintains one socket's cursor into its session. The library's `emit` never waits and drops packets when
-//! its buffer is full, so the cursor only moves past events that the buffer took: a slow client delays its
-//! own events, but loses none.
+//! Maintains one client's cursor into its session. The socket library's own `emit` never waits and drops
+//! packets when its buffer is full, so the cursor only moves past events that the buffer took: a slow client
+//! delays its own events, but loses none.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::SocketContext;
 use super::batch::Batch;
-use super::connection::send::{Client, ClientGone};
 use super::connection::{Connection, End, ResumePoint};
 use super::delivered_answer::DeliveredAnswer;
+use super::recipient::{ClientGone, Cursor, Recipient};
 use crate::agent::{
     FeedItem, Page, RunningAnswer, SessionSubscription, SessionView, ShownEvent, Signal, damaged,
 };
-use crate::domain::{Code, SessionKey};
-use crate::gateway::wire::{self, Ready, event_frames, signal_frames};
+use crate::domain::{Code, JournalId, SessionKey};
+use crate::gateway::wire::{self, Frame, Ready, event_frames, signal_frames};
 use crate::session::{CallStatus, Event, Refusal};
 use crate::telemetry::instruments;
 
@@ -39,12 +39,14 @@ impl From<Refusal> for End {
     }
 }
 
-/// Sends the events of a session to one socket.
-pub(super) struct Pump<'a> {
+/// Sends the events of a session to one client.
+pub(super) struct Pump<'a, C> {
     context: &'a SocketContext,
-    client: &'a Client,
+    client: &'a C,
     connection: &'a Connection,
     key: &'a SessionKey,
+    /// The journal that `seq` belongs to.
+    journal: JournalId,
     /// `seq` of the last event that the client's buffer took.
     seq: u64,
     /// The part of the running answer that the buffer took.
@@ -54,18 +56,20 @@ pub(super) struct Pump<'a> {
     is_unnamed: bool,
 }
 
-impl<'a> Pump<'a> {
+impl<'a, C: Recipient> Pump<'a, C> {
     pub(super) fn new(
         context: &'a SocketContext,
-        client: &'a Client,
+        client: &'a C,
         connection: &'a Connection,
         key: &'a SessionKey,
+        journal: &JournalId,
     ) -> Self {
         Self {
             context,
             client,
             connection,
             key,
+            journal: journal.clone(),
             seq: 0,
             told: DeliveredAnswer::default(),
             is_unnamed: false,
@@ -123,6 +127,7 @@ impl<'a> Pump<'a> {
     ) -> Result<broadcast::Receiver<Arc<Signal>>, End> {
         let SessionSubscription { signals, view } = *joined;
         self.is_unnamed = !view.is_stored;
+        self.journal.clone_from(&view.journal);
         // A client at `seq` 0 has no events of another journal.
         let is_of = |(seq, journal): &ResumePoint| {
             *seq == 0 || journal.as_ref().is_none_or(|it| *it == view.journal)
@@ -134,8 +139,9 @@ impl<'a> Pump<'a> {
         match missed {
             Some((seq, missed)) => {
                 instruments().events_replayed(missed.len());
-                self.ready(&view, true, &[]).await?;
                 self.seq = seq;
+                let ready = self.ready(&view, true, &[]);
+                self.client.emit(&ready, Some(self.cursor())).await?;
                 self.events(&missed).await?;
                 self.catch_up(&view).await?;
             }
@@ -178,12 +184,14 @@ impl<'a> Pump<'a> {
         Box::pin(sessions.page(self.key, caller, page, limit)).await
     }
 
-    async fn ready(
-        &self,
-        view: &SessionView,
-        is_resumed: bool,
-        page: &[ShownEvent],
-    ) -> Result<(), ClientGone> {
+    fn cursor(&self) -> Cursor<'_> {
+        Cursor {
+            journal: &self.journal,
+            seq: self.seq,
+        }
+    }
+
+    fn ready(&self, view: &SessionView, is_resumed: bool, page: &[ShownEvent]) -> Frame {
         let ready = Ready {
             session: &self.key.session,
             caller: &self.connection.entered.caller,
@@ -191,7 +199,7 @@ impl<'a> Pump<'a> {
             is_resumed,
             page,
         };
-        self.client.emit(&wire::ready(view, &ready)).await
+        wire::ready(view, &ready)
     }
 
     /// Sends a snapshot, and then the open cards again with their own `seq`.
@@ -201,14 +209,11 @@ impl<'a> Pump<'a> {
         } else {
             self.page(Page::Before(view.seq + 1), PAGE).await?
         };
-        self.ready(view, false, &page).await?;
         self.seq = view.seq;
         self.told = view.told().map(DeliveredAnswer::all_of).unwrap_or_default();
-        for card in open_cards(view, &page) {
-            for frame in event_frames(&card) {
-                self.client.emit(&frame).await?;
-            }
-        }
+        let mut frames = vec![self.ready(view, false, &page)];
+        frames.extend(open_cards(view, &page).iter().flat_map(event_frames));
+        self.client.emit_all(&frames, self.cursor()).await?;
         Ok(())
     }
 
@@ -219,7 +224,7 @@ impl<'a> Pump<'a> {
             self.rest_of(answer).await?;
         }
         for frame in wire::view_frames(view) {
-            self.client.emit(&frame).await?;
+            self.client.emit(&frame, None).await?;
         }
         Ok(())
     }
@@ -233,7 +238,7 @@ impl<'a> Pump<'a> {
         }
         for delta in answer.missing(self.told.text, self.told.reasoning) {
             *self.told.units(&delta) = delta.offset + delta.text.encode_utf16().count();
-            self.client.emit(&wire::delta_frame(&delta)).await?;
+            self.client.emit(&wire::delta_frame(&delta), None).await?;
         }
         Ok(())
     }
@@ -283,9 +288,9 @@ impl<'a> Pump<'a> {
                     Box::pin(self.fill_to(event.seq - 1)).await?;
                 }
                 self.end_answer(event).await?;
-                self.send(signal).await?;
                 (self.seq, self.is_unnamed) = (event.seq, false);
-                return Ok(());
+                let frames = signal_frames(signal);
+                return Ok(self.client.emit_all(frames, self.cursor()).await?);
             }
             FeedItem::Delta(delta) => {
                 let units = self.told.units(delta);
@@ -342,10 +347,9 @@ impl<'a> Pump<'a> {
     async fn events(&mut self, events: &[ShownEvent]) -> Result<(), ClientGone> {
         for event in events {
             self.end_answer(event).await?;
-            for frame in event_frames(event) {
-                self.client.emit(&frame).await?;
-            }
             self.seq = event.seq;
+            let frames = event_frames(event);
+            self.client.emit_all(&frames, self.cursor()).await?;
         }
         Ok(())
     }
@@ -353,14 +357,14 @@ impl<'a> Pump<'a> {
     /// Sends the rest of an answer that ended while this client was behind.
     async fn end_answer(&mut self, event: &ShownEvent) -> Result<(), ClientGone> {
         match self.told.rest(&event.event) {
-            Some(rest) => self.client.emit(&wire::delta_frame(&rest)).await,
+            Some(rest) => self.client.emit(&wire::delta_frame(&rest), None).await,
             None => Ok(()),
         }
     }
 
     async fn send(&self, signal: &Signal) -> Result<(), ClientGone> {
         for frame in signal_frames(signal) {
-            self.client.emit(frame).await?;
+            self.client.emit(frame, None).await?;
         }
         Ok(())
     }

@@ -17,6 +17,17 @@ pub struct Frame {
     pub packet: Str,
 }
 
+impl Frame {
+    /// Returns the arguments as a JSON array, without the event's name.
+    pub(in crate::gateway) fn arguments(&self) -> String {
+        // The name is the first element, and needs no escaping.
+        let packet = self.packet.as_str();
+        let head = packet.find("[\"").map_or(0, |at| at + 3 + self.name.len());
+        let rest = packet.get(head..).unwrap_or_default();
+        format!("[{}", rest.strip_prefix(',').unwrap_or(rest))
+    }
+}
+
 /// The frames of one signal; nearly always one.
 pub(in crate::gateway) type Frames = SmallVec<[Frame; 1]>;
 
@@ -149,7 +160,7 @@ pub fn refused(refusal: &Refusal) -> RefusalPayload {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
     use socketioxide_core::packet::{Packet, PacketData};
     use socketioxide_core::parser::{Parse as _, ParseConfig, ParserState};
     use socketioxide_parser_common::CommonParser;
@@ -159,6 +170,11 @@ mod tests {
     #[test]
     fn a_frame_is_what_the_library_makes_of_the_same_event() {
         let parser = CommonParser;
+        assert_eq!(super::frame_in("/person", "x", &[]).arguments(), "[]");
+        assert_eq!(
+            super::frame_in("/person", "x", &[&"[\"x"]).arguments(),
+            r#"["[\"x"]"#
+        );
         for given in [
             vec![json!("a\"\u{1F600}\n")],
             vec![json!([1]), json!({"a": null})],
@@ -174,6 +190,8 @@ mod tests {
             assert!(ours.packet.starts_with('4'));
             assert_eq!(theirs.as_str().unwrap().as_str(), ours_inside.as_str());
             assert_eq!(args(&ours), given);
+            let arguments: Vec<Value> = serde_json::from_str(&ours.arguments()).unwrap();
+            assert_eq!(arguments, given);
             let (config, state) = (ParseConfig::default(), ParserState::default());
             let read = parser.decode_str(&config, &state, ours_inside);
             assert!(matches!(read.unwrap().inner, PacketData::Event(..)));

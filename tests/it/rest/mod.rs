@@ -2,10 +2,14 @@
 
 mod description;
 mod doors;
+mod keys;
 mod models;
+mod parity;
 mod refusals;
 mod sessions;
 mod sign_in;
+mod stream;
+mod versions;
 
 use std::net::SocketAddr;
 

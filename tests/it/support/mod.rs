@@ -1,6 +1,7 @@
 //! The real app on a free port, one file per verb of the stories or server that they talk to, and clients.
 
 mod app;
+mod described;
 pub(crate) mod docker;
 mod engine;
 mod hang;
@@ -12,6 +13,7 @@ mod relay;
 mod server;
 mod smtp;
 mod socket;
+mod stream;
 mod tls;
 
 pub(crate) use self::redis::RedisServer;
@@ -24,6 +26,7 @@ pub(crate) use relay::Relay;
 pub(crate) use server::{Server, colleague, colleague_with, person, sepal};
 pub(crate) use smtp::Relayed;
 pub(crate) use socket::{Said, TestSocket};
+pub(crate) use stream::TestStream;
 pub(crate) use tls::vouched_for;
 
 use std::time::Duration;

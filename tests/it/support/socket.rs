@@ -11,7 +11,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use super::{DEADLINE, Person};
+use super::{DEADLINE, Person, described};
 
 /// An event as it came.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +35,21 @@ impl Said {
     pub(crate) fn text(&self) -> &str {
         self.args[0].as_str().unwrap_or_default()
     }
+}
+
+/// The shown events of a log, in order.
+pub(super) fn shown(log: &[Said]) -> Vec<(u64, String)> {
+    let placed = |said: &Said| Some((said.seq()?, said.name.clone()));
+    let is_state = |name: &str| {
+        matches!(
+            name,
+            "tool:queue" | "session:usage" | "system:ready" | "agent:delta"
+        )
+    };
+    log.iter()
+        .filter(|said| !is_state(&said.name))
+        .filter_map(placed)
+        .collect()
 }
 
 /// A connected client.
@@ -187,6 +202,7 @@ impl TestSocket {
         if let Some(event) = own.strip_prefix("42") {
             let mut args: Vec<Value> = serde_json::from_str(event).unwrap();
             let name = args.remove(0).as_str().unwrap().to_owned();
+            described::check(&name, &args);
             self.log.push(Said { name, args });
         } else if let Some(ack) = own.strip_prefix("43") {
             let digits = ack.bytes().take_while(u8::is_ascii_digit).count();
@@ -313,18 +329,7 @@ impl TestSocket {
 
     /// The shown events so far, in order.
     pub(crate) fn shown(&self) -> Vec<(u64, String)> {
-        let placed = |said: &Said| Some((said.seq()?, said.name.clone()));
-        let is_state = |name: &str| {
-            matches!(
-                name,
-                "tool:queue" | "session:usage" | "system:ready" | "agent:delta"
-            )
-        };
-        self.log
-            .iter()
-            .filter(|said| !is_state(&said.name))
-            .filter_map(placed)
-            .collect()
+        shown(&self.log)
     }
 
     /// The answers that came for raw packets with ids of their own, from `first` on.

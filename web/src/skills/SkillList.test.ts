@@ -35,6 +35,7 @@ beforeEach(() => {
     skills: [],
     enabled: true,
     workspace: true,
+    nextCursor: null,
     mayChangeTenant: false,
     limits: { bytes: 1, files: 1, kept: 1, offered: 50 },
   }

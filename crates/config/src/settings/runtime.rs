@@ -200,6 +200,9 @@ pub struct Limits {
     /// The most sessions of one tenant in memory.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub sessions_per_tenant: Option<NonZeroU32>,
+    /// The most requests that one user sends to the REST door per minute.
+    #[serde(deserialize_with = "read::zero_is_none")]
+    pub requests_per_minute: Option<NonZeroU32>,
     /// The most sessions that one user creates per minute.
     #[serde(deserialize_with = "read::zero_is_none")]
     pub new_sessions_per_user: Option<NonZeroU32>,

@@ -88,6 +88,8 @@ settings! { since "0.1":
         "Sessions of one user in memory; 0 = no limit.";
     "runtime.limits.sessions_per_tenant" ["SPL_LIMIT_SESSIONS_PER_TENANT"] Whole(0, U32), Words("three quarters of `runtime.limits.sessions`"),
         "Sessions of one tenant in memory; 0 = no limit.";
+    "runtime.limits.requests_per_minute" ["SPL_LIMIT_REQUESTS_PER_MINUTE"] Whole(0, U32), Is("6000"),
+        "Requests that one user may send to the REST door in a minute; 0 = no limit.";
     "runtime.limits.new_sessions_per_user" ["SPL_LIMIT_NEW_SESSIONS_PER_USER"] Whole(0, U32), Is("120"),
         "Sessions that one user may create in a minute; 0 = no limit.";
     "runtime.limits.new_sessions_per_tenant" ["SPL_LIMIT_NEW_SESSIONS_PER_TENANT"] Whole(0, U32), Is("1200"),

@@ -22,6 +22,7 @@ use sepal_mcp::config::{Author, as_image, entry_problems};
 use sepal_store as store;
 use sepal_store::clock::now;
 use sepal_store::records::McpServerRow;
+use sepal_store::versions::{self, RecordName};
 
 /// The most servers of a tenant, not counting those of the installation and of its people.
 const MOST_OF_A_TENANT: usize = 50;
@@ -85,21 +86,43 @@ impl Administration<'_> {
     /// Changes an entry by a JSON merge patch. Masked values in the patch keep the stored ones, unless the
     /// change affects what the server does, sees or reaches: then hidden values have to be given again.
     pub async fn change(&self, name: &str, patch: &Value) -> Result<(), Error> {
+        let counts = self.servers.0.records.versions();
+        let scopes = [
+            Scope::Installation,
+            Scope::Tenant(self.caller.tenant.id.clone()),
+        ];
         loop {
-            let entry = self.find_own(name).await?;
+            let mut seen = Vec::new();
+            for scope in &scopes {
+                let record = RecordName::server(scope, name);
+                let version = counts.of(&record).await?;
+                seen.push((record, version));
+            }
+            let is_required = seen.iter().any(|(record, _)| versions::is_required(record));
+            let entry = self.find_current(name).await?;
             let secrets = self.secret_names(&entry.scope, name).await?;
             // Resolves host names, so the lock is not held.
             let config = self.patched(&entry, patch).await?;
             let _alone = self.servers.0.changing.lock().await;
-            let is_same = self.find_own(name).await?.config == entry.config
+            let is_same = self.find_current(name).await?.config == entry.config
                 && self.secret_names(&entry.scope, name).await? == secrets;
             if !is_same {
                 // The entry or its secrets have changed meanwhile: apply the patch to the new entry.
                 continue;
             }
-            match &entry.scope {
-                Scope::Installation => self.servers.0.file.put(name, &config).await?,
-                Scope::Tenant(_) => self.update(&entry, &config).await?,
+            // Another gateway may have changed the entry since it was read.
+            let change = async {
+                match &entry.scope {
+                    Scope::Installation => {
+                        counts.count(RecordName::server(&entry.scope, name)).await?;
+                        Ok(self.servers.0.file.put(name, &config).await?)
+                    }
+                    Scope::Tenant(_) => self.update(&entry, &config).await,
+                }
+            };
+            match versions::requiring(seen, change).await {
+                Err(Error::Store(store::Error::Changed)) if !is_required => continue,
+                changed => changed?,
             }
             if let Some(old) = &entry.config.bundle {
                 bundles::let_go(self.servers, &entry.scope, old).await?;
@@ -254,7 +277,11 @@ impl Administration<'_> {
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(name).await?;
         match &entry.scope {
-            Scope::Installation => self.servers.0.file.remove(name).await?,
+            Scope::Installation => {
+                let record = RecordName::server(&entry.scope, name);
+                self.servers.0.records.versions().count(record).await?;
+                self.servers.0.file.remove(name).await?;
+            }
             Scope::Tenant(tenant) => {
                 let rows = self.servers.0.records.mcp_servers();
                 rows.delete(tenant, name).await?;
@@ -290,6 +317,26 @@ impl Administration<'_> {
     async fn forget_tools(&self, scope: &Scope, name: &str) -> Result<(), Error> {
         let settings = self.servers.0.records.tool_settings();
         Ok(settings.forget(scope, name).await?)
+    }
+
+    /// Returns an entry that the caller may change, as it is stored now: an offering may be some seconds old,
+    /// and another gateway may have changed the entry since.
+    async fn find_current(&self, name: &str) -> Result<ServerEntry, Error> {
+        let entry = self.find_own(name).await?;
+        let Scope::Tenant(tenant) = &entry.scope else {
+            return Ok(entry);
+        };
+        match self
+            .servers
+            .0
+            .records
+            .mcp_servers()
+            .get(tenant, name)
+            .await?
+        {
+            Some(row) => Ok(self.servers.kept_entry(row).await?),
+            None => Err(unknown(name)),
+        }
     }
 
     /// Returns an entry that the caller may change.

@@ -19,6 +19,7 @@ use sqlx::sqlite::SqliteRow;
 
 use super::Error;
 use super::audit::Act;
+use super::versions::{Counted, RecordName};
 use address::Address;
 
 pub(super) use hold::Hold;
@@ -107,6 +108,7 @@ pub(super) struct Statement {
     act: Option<Box<Act>>,
     /// True if the statement only removes or renews what the gateway keeps for itself.
     is_upkeep: bool,
+    record: Option<RecordName>,
 }
 
 impl Statement {
@@ -118,7 +120,14 @@ impl Statement {
             must_change: false,
             act: None,
             is_upkeep: false,
+            record: None,
         }
+    }
+
+    /// Says which record this statement changes, if its changes are counted.
+    pub(super) fn changing(mut self, record: RecordName) -> Self {
+        self.record = Some(record);
+        self
     }
 
     /// A statement that rolls back the whole transaction if it changes no rows.
@@ -233,17 +242,57 @@ impl Db {
         Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
     }
 
+    /// Runs one writing statement that is an act on a record whose changes are counted, and returns the number
+    /// of changed rows.
+    pub(super) async fn change(
+        &self,
+        record: RecordName,
+        act: Act,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<u64, Error> {
+        let statement = Statement::new(sql, args).recorded(act).changing(record);
+        Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
+    }
+
+    /// Counts a change of a record that is not stored in this database.
+    pub(super) async fn count(&self, record: RecordName) -> Result<(), Error> {
+        self.execute_counted(vec![Counted::of(record)], Vec::new())
+            .await?;
+        Ok(())
+    }
+
     /// Runs all statements in one transaction and returns the number of changed rows. Returns `None` and
-    /// rolls back if a required statement changed no rows.
+    /// rolls back if a required statement changed no rows, and [`Error::Changed`] if a record does not have
+    /// the version that the writer requires.
     pub(super) async fn execute_all(
         &self,
         statements: Vec<Statement>,
     ) -> Result<Option<u64>, Error> {
         check_recorded(&statements)?;
-        match self {
-            Self::Sqlite(db) => db.execute_all(statements).await,
-            Self::Postgres(db) => db.execute_all(&statements).await,
+        let records = statements.iter().filter_map(|it| it.record.clone());
+        let counted = records.map(Counted::of).collect();
+        self.execute_counted(counted, statements).await
+    }
+
+    async fn execute_counted(
+        &self,
+        counted: Vec<Counted>,
+        statements: Vec<Statement>,
+    ) -> Result<Option<u64>, Error> {
+        let mut all: Vec<Statement> = counted.iter().map(Counted::statement).collect();
+        let counts = all.len() as u64;
+        all.extend(statements);
+        let changed = match self {
+            Self::Sqlite(db) => db.execute_all(all).await?,
+            Self::Postgres(db) => db.execute_all(&all).await?,
+        };
+        if changed.is_none() {
+            for record in &counted {
+                record.check(self).await?;
+            }
         }
+        Ok(changed.map(|rows| rows.saturating_sub(counts)))
     }
 
     /// Runs statements that are each correct regardless of what other transactions wrote before them. They
@@ -355,6 +404,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::NoWorker(_)
         | Error::Migration(_)
         | Error::Taken(_)
+        | Error::Changed
         | Error::TooLarge { .. }
         | Error::Corrupt { .. }
         | Error::Unrecorded(_)

@@ -3,6 +3,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{from_json, tenant_id, to_json};
 use sepal_core::domain::{StrategyName, TenantId, Timestamp};
 
@@ -36,7 +37,8 @@ impl<'s> CompactionDefaults<'s> {
         let strategies = to_json("strategies", strategies)?;
         let act = Act::new(ActName::CompactionSet, tenant, "tenant", tenant.as_str());
         self.db
-            .record(
+            .change(
+                RecordName::compaction(tenant),
                 act.detail("strategies", strategies.as_str()),
                 "INSERT INTO compaction_defaults (tenant, strategies, updated_at) \
                  VALUES ($1, $2, $3) ON CONFLICT (tenant) DO UPDATE SET \
@@ -56,7 +58,9 @@ impl<'s> CompactionDefaults<'s> {
             "tenant",
             tenant.as_str(),
         );
-        self.db.record(act, sql, args![tenant.as_str()]).await?;
+        let record = RecordName::compaction(tenant);
+        let deleted = self.db.change(record, act, sql, args![tenant.as_str()]);
+        deleted.await?;
         Ok(())
     }
 }

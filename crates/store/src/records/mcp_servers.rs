@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::super::{Error, Sealer};
 use super::{from_json, tenant_id, to_json, user_id};
-use sepal_core::domain::{McpServerConfig, TenantId, Timestamp, UserId};
+use sepal_core::domain::{McpServerConfig, Scope, TenantId, Timestamp, UserId};
 
 /// A stored server.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +123,8 @@ impl<'s> McpServers<'s> {
     /// Adds a server. Returns [`Error::Taken`] if the tenant has a server of this name.
     pub async fn put(&self, server: &McpServerRow) -> Result<(), Error> {
         self.db
-            .record(
+            .change(
+                record(&server.tenant, &server.name),
                 written(ActName::ServerAdded, server),
                 "INSERT INTO mcp_servers (tenant, name, config, updated_at, owner, sealed) \
                  VALUES ($1, $2, $3, $4, $5, $6)",
@@ -137,7 +139,8 @@ impl<'s> McpServers<'s> {
     pub async fn update(&self, server: &McpServerRow) -> Result<bool, Error> {
         let changed = self
             .db
-            .record(
+            .change(
+                record(&server.tenant, &server.name),
                 written(ActName::ServerChanged, server),
                 "UPDATE mcp_servers SET config = $3, updated_at = $4, sealed = $6 \
                  WHERE tenant = $1 AND name = $2 AND COALESCE(owner, '') = COALESCE($5, '')",
@@ -190,7 +193,8 @@ impl<'s> McpServers<'s> {
                     "DELETE FROM mcp_servers WHERE tenant = $1 AND name = $2",
                     whom(),
                 )
-                .recorded(Act::new(ActName::ServerRemoved, tenant, "server", name)),
+                .recorded(Act::new(ActName::ServerRemoved, tenant, "server", name))
+                .changing(record(tenant, name)),
                 Statement::new(
                     "DELETE FROM mcp_tool_settings WHERE tenant = $1 AND server = $2",
                     whom(),
@@ -212,6 +216,10 @@ impl<'s> McpServers<'s> {
 fn written(name: ActName, server: &McpServerRow) -> Act {
     let act = Act::new(name, &server.tenant, "server", server.name.as_str());
     act.detail("owner", server.owner.as_ref().map(UserId::as_str))
+}
+
+fn record(tenant: &TenantId, name: &str) -> RecordName {
+    RecordName::server(&Scope::Tenant(tenant.clone()), name)
 }
 
 fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {

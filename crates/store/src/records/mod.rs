@@ -13,6 +13,7 @@ mod checkpoints;
 mod compaction_defaults;
 mod dry_run_results;
 mod gestures;
+mod idempotency_keys;
 mod installation;
 mod links;
 mod mcp_authorizations;
@@ -50,6 +51,9 @@ pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
+pub use idempotency_keys::{
+    IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
+};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
 pub use mcp_bundles::{BundleRow, McpBundles};
@@ -90,6 +94,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::db::Db;
+use super::versions::RecordVersions;
 use super::{Error, Sealer};
 use sepal_core::domain::{Iteration, ModelRequestId, Scope, SessionId, TenantId, TurnId, UserId};
 
@@ -124,6 +129,16 @@ impl Records {
             );
         }
         Ok(())
+    }
+
+    /// The versions of records that are changed as a whole.
+    pub fn versions(&self) -> RecordVersions {
+        RecordVersions::new(self.db.clone())
+    }
+
+    /// Keys of requests that clients may send again.
+    pub fn idempotency_keys(&self, sealer: Sealer) -> IdempotencyKeys {
+        IdempotencyKeys::new(self.db.clone(), sealer)
     }
 
     nouns! {

@@ -4,6 +4,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{scope, user_id};
 use sepal_core::domain::{Scope, Timestamp, UserId};
 
@@ -47,7 +48,8 @@ impl<'s> ModelDefaults<'s> {
         .detail("provider", default.provider.as_str())
         .detail("model", default.model.as_str());
         self.db
-            .record(
+            .change(
+                RecordName::model_default(&default.scope, default.user.as_ref()),
                 act,
                 "INSERT INTO model_defaults (scope, user_id, provider, model, updated_at) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (scope, user_id) DO UPDATE SET \
@@ -69,10 +71,9 @@ impl<'s> ModelDefaults<'s> {
     pub async fn delete(&self, scope: &Scope, user: Option<&UserId>) -> Result<(), Error> {
         let sql = "DELETE FROM model_defaults WHERE scope = $1 AND user_id = $2";
         let act = of(ActName::ModelDefaultRemoved, scope, user);
-        let user = user.map_or("", UserId::as_str);
-        self.db
-            .record(act, sql, args![scope.as_str(), user])
-            .await?;
+        let record = RecordName::model_default(scope, user);
+        let values = args![scope.as_str(), user.map_or("", UserId::as_str)];
+        self.db.change(record, act, sql, values).await?;
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
+use super::super::versions::RecordName;
 use super::{from_json, scope, to_json};
 use sepal_core::domain::{Scope, TenantId, Timestamp};
 
@@ -76,7 +77,8 @@ impl<'s> Providers<'s> {
             .detail("models", provider.models.len())
             .detail("key", provider.sealed_key.is_some());
         self.db
-            .record(
+            .change(
+                RecordName::provider(&provider.scope, &provider.id),
                 act,
                 "INSERT INTO providers (scope, id, kind, base_url, api, models, sealed_key, \
                  updated_at, windows) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
@@ -104,7 +106,8 @@ impl<'s> Providers<'s> {
     pub async fn delete(&self, scope: &Scope, id: &str) -> Result<bool, Error> {
         let sql = "DELETE FROM providers WHERE scope = $1 AND id = $2";
         let act = of(ActName::ProviderRemoved, scope, id);
-        let changed = self.db.record(act, sql, args![scope.as_str(), id]);
+        let record = RecordName::provider(scope, id);
+        let changed = self.db.change(record, act, sql, args![scope.as_str(), id]);
         Ok(changed.await? > 0)
     }
 }

@@ -4,6 +4,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::user_id;
 use sepal_core::domain::{SkillId, TenantId, Timestamp, UserId};
 
@@ -166,7 +167,9 @@ impl<'s> Skills<'s> {
         ];
         let statements = vec![
             bundle(tenant, &row.hash, content),
-            Statement::required(sql, values).recorded(of(ActName::SkillReplaced, tenant, row)),
+            Statement::required(sql, values)
+                .recorded(of(ActName::SkillReplaced, tenant, row))
+                .changing(RecordName::skill(tenant, &row.id)),
             unused(tenant, old),
         ];
         let replaced = self.db.execute_all(statements).await;
@@ -178,7 +181,8 @@ impl<'s> Skills<'s> {
         let whose = || args![tenant.as_str(), row.id.as_str()];
         let statements = vec![
             Statement::required("DELETE FROM skills WHERE tenant = $1 AND id = $2", whose())
-                .recorded(of(ActName::SkillRemoved, tenant, row)),
+                .recorded(of(ActName::SkillRemoved, tenant, row))
+                .changing(RecordName::skill(tenant, &row.id)),
             Statement::new(
                 "DELETE FROM skill_switches WHERE tenant = $1 AND skill = $2",
                 whose(),
@@ -198,7 +202,8 @@ impl<'s> Skills<'s> {
         let values = args![tenant.as_str(), id.as_str(), is_enabled];
         let act = Act::new(ActName::SkillSwitched, tenant, "skill", id.as_str());
         let act = act.detail("isEnabled", is_enabled);
-        Ok(self.db.record(act, sql, values).await? > 0)
+        let record = RecordName::skill(tenant, id);
+        Ok(self.db.change(record, act, sql, values).await? > 0)
     }
 
     /// Switches a skill on or off for this user alone.
@@ -219,7 +224,8 @@ impl<'s> Skills<'s> {
         let act = Act::new(ActName::SkillSwitched, tenant, "skill", id.as_str())
             .detail("person", person.as_str())
             .detail("isEnabled", is_on);
-        self.db.record(act, sql, values).await?;
+        let record = RecordName::skill_switch(tenant, person, id);
+        self.db.change(record, act, sql, values).await?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::audit::Audit;
 use super::tenant_id;
 use sepal_core::domain::{Scope, Tenant, TenantId, Timestamp};
@@ -41,6 +42,8 @@ const PURGES: &[&str] = &purges! {
     "budget_reservations": "tenant",
     "budget_warnings": "tenant",
     "budgets": "tenant",
+    "record_versions": "scope",
+    "idempotency_keys": "tenant",
     "compaction_defaults": "tenant",
     "shared_sessions": "tenant",
     "rules": "tenant",
@@ -157,9 +160,9 @@ impl<'s> Tenants<'s> {
     pub async fn set_allows_links(&self, id: &TenantId, allows_links: bool) -> Result<(), Error> {
         let sql = "UPDATE tenants SET allows_links = $2 WHERE id = $1";
         let act = of(ActName::LinksSwitched, id).detail("linksAllowed", allows_links);
-        self.db
-            .record(act, sql, args![id.as_str(), allows_links])
-            .await?;
+        let values = args![id.as_str(), allows_links];
+        let record = RecordName::sharing(id);
+        self.db.change(record, act, sql, values).await?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args};
+use super::super::versions::RecordName;
 use sepal_core::domain::{Scope, TenantId, ToolRef};
 use sepal_core::session::PolicyEffect;
 
@@ -64,7 +65,8 @@ impl<'s> ToolSettings<'s> {
             .detail("isEnabled", setting.is_enabled)
             .detail("effect", setting.effect.as_str());
         self.db
-            .record(
+            .change(
+                RecordName::tools(tenant, &setting.tool.server),
                 act,
                 "INSERT INTO mcp_tool_settings (tenant, server, tool, is_enabled, effect) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (tenant, server, tool) DO UPDATE SET \

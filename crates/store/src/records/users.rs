@@ -3,6 +3,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Role, Scope, TenantId, Timestamp, User, UserId};
@@ -360,7 +361,8 @@ impl<'s> Users<'s> {
         let act = of(ActName::MailSet, tenant, id)
             .detail("address", choice.address.is_some())
             .detail("isOn", choice.since.is_some());
-        self.db.record(act, sql, values).await?;
+        let record = RecordName::mail(tenant, id);
+        self.db.change(record, act, sql, values).await?;
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use crate::servers::{Health, LogLine, NewServer, Phase, ServerAudience, ServerRe
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct Server {
     /// The server's name.
-    name: String,
+    pub(super) name: String,
     /// The place where the server's entry is stored.
     #[schema(value_type = word_list::ServerSource)]
     source: &'static str,
@@ -108,6 +108,8 @@ impl From<ServerReport> for Server {
 pub(in crate::gateway) struct ServerList {
     /// The servers.
     pub(super) items: Vec<Server>,
+    /// The cursor of the next page; `null` if there is none.
+    pub(super) next_cursor: Option<String>,
     /// The problems of `mcp-config.json`, for installation admins; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) problems: Vec<String>,

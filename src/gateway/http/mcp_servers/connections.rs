@@ -15,7 +15,8 @@ use utoipa::ToSchema;
 use crate::domain::{Caller, Code, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, required};
+use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::mcp::authorization::client_metadata;
 use crate::servers::{ConnectionAnswer, ConnectionReport, RedirectAddress};
@@ -65,9 +66,12 @@ impl From<ConnectionReport> for ServerConnection {
 
 /// The caller's connections to servers.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerConnections {
     /// The connections.
     items: Vec<ServerConnection>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// The page to which the caller returns.
@@ -119,16 +123,22 @@ pub(in crate::gateway) struct FinishConnectionResponse {
 
 /// Lists the caller's connections to MCP servers, including those that servers require and the caller has not
 /// made.
-#[utoipa::path(get, path = "/api/mcp/oauth/connections", tag = "mcp", responses(
+#[utoipa::path(get, path = "/api/mcp/oauth/connections", tag = "mcp", params(PageQuery), responses(
     (status = 200, body = ServerConnections), (status = 401, body = Problem),
 ))]
 pub(in crate::gateway) async fn list_mcp_connections(
     State(state): State<GatewayState>,
     caller: Caller,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<ServerConnections>, ApiError> {
     let items = state.servers.person_connections(&caller).list().await?;
+    let items = items.into_iter().map(ServerConnection::from).collect();
+    let page = query.page(items, |connection: &ServerConnection| {
+        connection.name.clone()
+    })?;
     Ok(Json(ServerConnections {
-        items: items.into_iter().map(ServerConnection::from).collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
     }))
 }
 

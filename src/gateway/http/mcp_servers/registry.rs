@@ -8,19 +8,22 @@ use super::body::{AddServerRequest, AddServerResponse, MayAdd, Server, ServerLis
 use crate::domain::{Caller, McpTransport};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::Body;
+use crate::gateway::extract::{Body, Query};
+use crate::gateway::paging::PageQuery;
 use crate::servers::ServerAudience;
 
 /// Lists the MCP servers that the caller's sessions are offered.
-#[utoipa::path(get, path = "/api/mcp", tag = "mcp", responses(
+#[utoipa::path(get, path = "/api/mcp", tag = "mcp", params(PageQuery), responses(
     (status = 200, body = ServerList), (status = 401, body = Problem),
 ))]
 pub(in crate::gateway) async fn list_mcp_servers(
     State(state): State<GatewayState>,
     caller: Caller,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<ServerList>, ApiError> {
     let reports = state.servers.reports(&caller);
-    let items = reports.list().await?;
+    let items = reports.list().await?.into_iter().map(Server::from);
+    let page = query.page(items.collect(), |server| server.name.clone())?;
     let addable = |audience| {
         let transports = reports.addable(audience).into_iter();
         transports.map(McpTransport::as_str).collect()
@@ -31,7 +34,8 @@ pub(in crate::gateway) async fn list_mcp_servers(
         Vec::new()
     };
     Ok(Json(ServerList {
-        items: items.into_iter().map(Server::from).collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
         problems,
         may_add: MayAdd {
             installation: addable(ServerAudience::Installation),

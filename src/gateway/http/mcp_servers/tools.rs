@@ -11,7 +11,8 @@ use super::history::ToolHistory;
 use crate::domain::{Caller, Digest, ToolAnnotations};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::Body;
+use crate::gateway::extract::{Body, Query};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::servers::{ToolChange, ToolReport};
 use crate::session::PolicyEffect;
@@ -85,9 +86,12 @@ impl From<ToolReport> for ServerTool {
 
 /// The tools of a server.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway) struct ServerTools {
     /// The tools.
     items: Vec<ServerTool>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// A decision about a tool; absent fields stay unchanged.
@@ -114,17 +118,21 @@ impl From<ToolRequest> for ToolChange {
 }
 
 /// Lists the tools of a server, with the tenant's decisions about them.
-#[utoipa::path(get, path = "/api/mcp/{name}/tools", tag = "mcp", params(("name" = String, Path)), responses(
+#[utoipa::path(get, path = "/api/mcp/{name}/tools", tag = "mcp", params(("name" = String, Path), PageQuery), responses(
     (status = 200, body = ServerTools), (status = 401, body = Problem), (status = 404, body = Problem),
 ))]
 pub(in crate::gateway) async fn list_mcp_tools(
     State(state): State<GatewayState>,
     caller: Caller,
     Path(name): Path<String>,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<ServerTools>, ApiError> {
     let tools = state.servers.reports(&caller).tools(&name).await?;
+    let tools = tools.into_iter().map(ServerTool::from).collect();
+    let page = query.page(tools, |tool: &ServerTool| tool.name.clone())?;
     Ok(Json(ServerTools {
-        items: tools.into_iter().map(ServerTool::from).collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
     }))
 }
 

@@ -21,15 +21,19 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::llm::{ProviderKind, Windows, least_threshold};
 use crate::providers::{Draft, KeyChange, LocalServer, Offer, Source, ThresholdChange};
 
 /// The model providers that the caller may use.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct ProvidersList {
     /// The providers: the default first, then by id.
     items: Vec<ProviderItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// A model provider.
@@ -195,18 +199,23 @@ pub(in crate::gateway::http) struct ScopeQuery {
 }
 
 /// Lists the model providers that the caller may use.
-#[utoipa::path(get, path = "/api/providers", tag = "providers", responses(
+#[utoipa::path(get, path = "/api/providers", tag = "providers", params(PageQuery), responses(
     (status = 200, body = ProvidersList), (status = 401, body = Problem),
 ))]
 pub(in crate::gateway::http) async fn list_providers(
     State(state): State<GatewayState>,
     caller: Caller,
-) -> Json<ProvidersList> {
+    Query(query): Query<PageQuery>,
+) -> Result<Json<ProvidersList>, ApiError> {
     let offers = state.providers.visible(&caller.tenant.id, &caller.user.id);
     let items = offers.iter().map(|offer| item(&state, &caller, offer));
-    Json(ProvidersList {
-        items: items.collect(),
-    })
+    let page = query.page(items.collect(), |provider: &ProviderItem| {
+        provider.id.clone()
+    })?;
+    Ok(Json(ProvidersList {
+        items: page.items,
+        next_cursor: page.next_cursor,
+    }))
 }
 
 /// Looks for model servers at the addresses of `agent.llm.local_servers`, with a request for their model list

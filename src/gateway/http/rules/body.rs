@@ -155,6 +155,11 @@ pub(super) struct RuleItem {
 }
 
 impl RuleItem {
+    /// Returns a name of the rule among all rules; those of tools and settings have no id of their own.
+    pub(super) fn key(&self) -> String {
+        format!("{}/{}/{}", self.origin, self.id, self.sentence)
+    }
+
     pub(super) fn of(view: RuleView) -> Self {
         let rule = &view.rule;
         Self {

@@ -16,6 +16,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 
 /// The routes of rules.
@@ -50,6 +51,8 @@ impl RulesQuery {
 struct RulesPage {
     /// The rules, in order of precedence.
     rules: Vec<RuleItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// A new rule.
@@ -63,19 +66,23 @@ struct CreateRuleResponse {
 }
 
 /// Lists the rules that apply in the caller's sessions, of every origin.
-#[utoipa::path(get, path = "/api/rules", tag = "rules", params(RulesQuery), responses(
+#[utoipa::path(get, path = "/api/rules", tag = "rules", params(RulesQuery, PageQuery), responses(
     (status = 200, body = RulesPage), (status = 404, body = Problem),
 ))]
 async fn list_rules(
     State(state): State<GatewayState>,
     caller: Caller,
     Query(query): Query<RulesQuery>,
+    Query(part): Query<PageQuery>,
 ) -> Result<Json<RulesPage>, ApiError> {
     let session = query.session(&caller)?;
     let rules = RuleAccess::of(&state.sessions);
     let rules = rules.list(&caller, session.as_ref()).await?;
+    let rules = rules.into_iter().map(RuleItem::of).collect();
+    let page = part.page(rules, RuleItem::key)?;
     Ok(Json(RulesPage {
-        rules: rules.into_iter().map(RuleItem::of).collect(),
+        rules: page.items,
+        next_cursor: page.next_cursor,
     }))
 }
 

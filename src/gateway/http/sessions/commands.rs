@@ -1,18 +1,19 @@
 //! Accepts the socket's commands by POST, with the same parser. A success means that the command is durable.
 
 use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use serde::Serialize;
-use serde_json::Value;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::key_of;
 use super::offers::ReadResourceRequest;
-use crate::domain::{Caller, Code, Effort, SessionId};
+use crate::domain::{Caller, Code, Effort, SessionId, StrategyName};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, SessionPath};
+use crate::gateway::extract::{Body, CallPath, OptionalBody, SessionPath, required};
+use crate::gateway::idempotency;
 use crate::gateway::wire::{self, ParsedCommand};
 
 /// An accepted command, in the form of an acknowledgement of the socket.
@@ -132,8 +133,16 @@ pub(in crate::gateway::http) async fn send_message(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
-    Body(body): Body<Value>,
+    headers: HeaderMap,
+    Body(mut body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    // A request that a crash interrupted is carried out again, and must not say the same twice.
+    if let (Some(id), Some(message)) = (idempotency::message_id(&headers), body.as_object_mut()) {
+        let given = message.entry("clientMessageId").or_insert(Value::Null);
+        if given.is_null() {
+            *given = Value::String(id);
+        }
+    }
     submit(&state, &caller, session, "message", body).await
 }
 
@@ -198,11 +207,9 @@ pub(in crate::gateway::http) async fn begin_dry_run(
 pub(in crate::gateway::http) async fn drop_dry_run(
     State(state): State<GatewayState>,
     caller: Caller,
-    Path((session, call)): Path<(String, String)>,
+    CallPath { session, call }: CallPath,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    let unknown = || ApiError::new(Code::SessionNotFound, "there is no such session");
-    let session = SessionId::parse(&session).ok_or_else(unknown)?;
-    let body = serde_json::json!({ "callId": call });
+    let body = json!({ "callId": call });
     submit(&state, &caller, session, "tool:dry_run_drop", body).await
 }
 
@@ -261,8 +268,253 @@ pub(in crate::gateway::http) async fn reset_context(
     caller: Caller,
     SessionPath(session): SessionPath,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
-    let nothing = Value::Object(serde_json::Map::new());
-    submit(&state, &caller, session, "history:reset", nothing).await
+    submit(&state, &caller, session, "history:reset", json!({})).await
+}
+
+/// The turn to stop.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct StopTurnRequest {
+    /// The turn's number, as its events have it: a turn that began since then is not stopped. If absent, the
+    /// running turn.
+    #[schema(minimum = 0, maximum = 9_007_199_254_740_991_u64)]
+    turn: Option<u64>,
+}
+
+/// Stops the running turn and its calls.
+#[utoipa::path(post, path = "/api/sessions/{id}/stop", tag = "sessions",
+    params(("id" = String, Path)), request_body = Option<StopTurnRequest>,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn stop_turn(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    OptionalBody(body): OptionalBody<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let body = body.unwrap_or_else(|| json!({}));
+    submit(&state, &caller, session, "agent:cancel", body).await
+}
+
+/// Asks the model again for its last answer.
+#[utoipa::path(post, path = "/api/sessions/{id}/retry", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 202, body = CommandAccepted), (status = 404, body = Problem),
+        (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn retry_turn(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "turn:retry", json!({})).await
+}
+
+/// A message to take back.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct WithdrawMessageRequest {
+    /// The id that the client gave the message.
+    #[schema(max_length = 128)]
+    client_message_id: String,
+}
+
+/// Takes back a message that waits for the next model request.
+#[utoipa::path(post, path = "/api/sessions/{id}/messages/withdraw", tag = "sessions",
+    params(("id" = String, Path)), request_body = WithdrawMessageRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn withdraw_message(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "message:withdraw", body).await
+}
+
+/// Stops one running call.
+#[utoipa::path(post, path = "/api/sessions/{id}/calls/{call}/stop", tag = "sessions",
+    params(("id" = String, Path), ("call" = String, Path)),
+    responses((status = 202, body = CommandAccepted), (status = 404, body = Problem),
+        (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn stop_call(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    CallPath { session, call }: CallPath,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let body = json!({ "callId": call });
+    submit(&state, &caller, session, "tool:cancel", body).await
+}
+
+/// The person's word on a call of unknown outcome.
+#[derive(Deserialize, ToSchema)]
+pub(in crate::gateway::http) struct ResolveCallRequest {
+    /// True if the call ran.
+    happened: Option<bool>,
+}
+
+/// Says whether a call of unknown outcome ran.
+#[utoipa::path(post, path = "/api/sessions/{id}/calls/{call}/outcome", tag = "sessions",
+    params(("id" = String, Path), ("call" = String, Path)), request_body = ResolveCallRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn resolve_call(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    CallPath { session, call }: CallPath,
+    Body(body): Body<ResolveCallRequest>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    let happened = required("happened", body.happened)?;
+    let body = json!({ "callId": call, "happened": happened });
+    submit(&state, &caller, session, "tool:outcome", body).await
+}
+
+/// A call that a view asks for.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ViewCallRequest {
+    /// The call whose view asks.
+    call_id: String,
+    /// The client's own id of this showing of the view.
+    #[schema(min_length = 1, max_length = 128)]
+    view_id: String,
+    /// The client's own id of the request: a repeat with the same id changes nothing.
+    #[schema(min_length = 1, max_length = 128)]
+    request_id: String,
+    /// The tool, by its server's own name.
+    #[schema(min_length = 1, max_length = 128)]
+    name: String,
+    /// The arguments, at most 64 KiB.
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Value>,
+}
+
+/// Asks for a call in the place of a view. It is decided like every call.
+#[utoipa::path(post, path = "/api/sessions/{id}/view-calls", tag = "sessions",
+    params(("id" = String, Path)), request_body = ViewCallRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem), (status = 413, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn call_for_view(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "view:call", body).await
+}
+
+/// A view that is no longer shown.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct CloseViewRequest {
+    /// The client's own id of this showing of the view.
+    #[schema(min_length = 1, max_length = 128)]
+    view_id: String,
+    /// The request whose call is taken back; if absent, all calls of the view.
+    #[schema(min_length = 1, max_length = 128)]
+    request_id: Option<String>,
+}
+
+/// Takes back those calls of a view that nobody has let run.
+#[utoipa::path(post, path = "/api/sessions/{id}/view-calls/close", tag = "sessions",
+    params(("id" = String, Path)), request_body = CloseViewRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn close_view(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "view:close", body).await
+}
+
+/// What answers in a session; at least one of the fields.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ChooseModelRequest {
+    /// The model.
+    #[schema(max_length = 256)]
+    model: Option<String>,
+    /// The name of the model's provider; if absent, the provider that serves the model.
+    provider: Option<String>,
+    /// The reasoning effort: `off`, `minimal`, `low`, `medium`, `high`, `max`, or a number of tokens. `null`
+    /// chooses what the settings say of the model; if absent, it stays.
+    #[schema(value_type = Option<String>)]
+    effort: Option<Effort>,
+}
+
+/// Chooses the model that answers from the next model request on.
+#[utoipa::path(put, path = "/api/sessions/{id}/model", tag = "sessions",
+    params(("id" = String, Path)), request_body = ChooseModelRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn choose_model(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "session:model", body).await
+}
+
+/// How much of the conversation the model reads.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ChooseWindowRequest {
+    /// True for as much as the model's window holds, false for as much as the settings say.
+    whole: bool,
+}
+
+/// Chooses how much of the conversation the model reads from the next model request on.
+#[utoipa::path(put, path = "/api/sessions/{id}/window", tag = "sessions",
+    params(("id" = String, Path)), request_body = ChooseWindowRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn choose_window(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "session:window", body).await
+}
+
+/// What leaves the context if earlier turns do not fit.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes what `wire::parse` reads")]
+pub(in crate::gateway::http) struct ChooseCompactionRequest {
+    /// The strategies, applied one after the other until the rest fits, or `none` alone. Empty chooses those
+    /// of the settings.
+    #[schema(value_type = Vec<String>)]
+    strategies: Vec<StrategyName>,
+}
+
+/// Chooses what leaves the context of a session if earlier turns do not fit.
+#[utoipa::path(put, path = "/api/sessions/{id}/compaction", tag = "sessions",
+    params(("id" = String, Path)), request_body = ChooseCompactionRequest,
+    responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn choose_compaction(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+    Body(body): Body<Value>,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "session:compaction", body).await
 }
 
 async fn submit(

@@ -12,7 +12,8 @@ use crate::agent;
 use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, SessionPath};
+use crate::gateway::extract::{Body, Query, SessionPath};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::wire::{self, ParsedCommand, SessionItem};
 
 /// The past that the new session shares, and the way it continues.
@@ -46,9 +47,12 @@ pub(in crate::gateway::http) struct ForkSessionRequest {
 
 /// The sessions that share a part of their past.
 #[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct SessionFamily {
     /// The sessions, oldest first, 200 at most, including the session itself.
     items: Vec<SessionItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
 }
 
 /// Forks a session: creates a new session that shares the past of this one up to an event.
@@ -80,17 +84,21 @@ pub(in crate::gateway::http) async fn fork_session(
 
 /// Lists the caller's sessions that share a part of their past with this one.
 #[utoipa::path(get, path = "/api/sessions/{id}/forks", tag = "sessions",
-    params(("id" = String, Path)),
+    params(("id" = String, Path), PageQuery),
     responses((status = 200, body = SessionFamily), (status = 404, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn list_forks(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<SessionFamily>, ApiError> {
     let key = key_of(&caller, session);
     let family = agent::family(&state.sessions, &key, &caller).await?;
+    let family = family.iter().map(SessionItem::of).collect();
+    let page = query.page(family, |item: &SessionItem| item.id.clone())?;
     Ok(Json(SessionFamily {
-        items: family.iter().map(SessionItem::of).collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
     }))
 }

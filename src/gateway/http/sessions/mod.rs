@@ -13,6 +13,7 @@ mod offers;
 mod one;
 mod search;
 mod shares;
+mod stream;
 
 use axum::http::HeaderName;
 
@@ -44,6 +45,8 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
+        .routes(routes!(stream::stream_session))
+        .routes(routes!(stream::stream_sessions))
         .routes(routes!(shares::share_session, shares::list_shares))
         .routes(routes!(shares::stop_sharing))
         .routes(routes!(fork::fork_session))
@@ -59,6 +62,16 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(commands::drop_dry_run))
         .routes(routes!(commands::answer_elicitation))
         .routes(routes!(commands::reset_context))
+        .routes(routes!(commands::stop_turn))
+        .routes(routes!(commands::retry_turn))
+        .routes(routes!(commands::withdraw_message))
+        .routes(routes!(commands::stop_call))
+        .routes(routes!(commands::resolve_call))
+        .routes(routes!(commands::call_for_view))
+        .routes(routes!(commands::close_view))
+        .routes(routes!(commands::choose_model))
+        .routes(routes!(commands::choose_window))
+        .routes(routes!(commands::choose_compaction))
 }
 
 /// Returns the key of a session, always in the caller's own tenant.

@@ -2,13 +2,14 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::IF_MATCH;
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::list::tag;
 use super::{find, key_of};
-use crate::domain::{Caller, SessionKey};
+use crate::domain::{Caller, Code, SessionKey};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, SessionPath, required};
@@ -46,7 +47,7 @@ pub(in crate::gateway::http) async fn read_session(
     ))
 }
 
-/// Renames, pins, archives or tags a session.
+/// Renames, pins, archives or tags a session. Its `ETag` counts changes of everything but the title.
 #[utoipa::path(patch, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     request_body = ChangeSessionRequest,
     responses((status = 200, body = SessionItem), (status = 404, body = Problem)),
@@ -55,8 +56,13 @@ pub(in crate::gateway::http) async fn change_session(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
+    headers: HeaderMap,
     Body(body): Body<ChangeSessionRequest>,
 ) -> Result<Json<SessionItem>, ApiError> {
+    if body.title.is_some() && headers.contains_key(IF_MATCH) {
+        let text = "the title is a part of the transcript and has no version: change it without `If-Match`";
+        return Err(ApiError::of_field(Code::InvalidArguments, "If-Match", text));
+    }
     let key = key_of(&caller, session);
     let tags = body.tags.map(|tags| tag::read_all(&tags)).transpose()?;
     let marks = MarksChange {

@@ -12,7 +12,8 @@ use crate::config::AuthMode;
 use crate::domain::{Caller, Code, SessionId, SharedSessionId, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, SessionPath, required};
+use crate::gateway::extract::{Body, Query, SessionPath, required};
+use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::store::records::{Audience, SharedSession};
 
@@ -58,6 +59,8 @@ pub(in crate::gateway::http) struct SharedItem {
 pub(in crate::gateway::http) struct SharedItems {
     /// The shares, newest first, 50 at most.
     items: Vec<SharedItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
     /// True if the tenant allows links. While it does not, existing links open nothing.
     links_allowed: bool,
 }
@@ -126,21 +129,23 @@ pub(in crate::gateway::http) async fn share_session(
 
 /// Lists the shares of a session.
 #[utoipa::path(get, path = "/api/sessions/{id}/shares", tag = "sessions",
-    params(("id" = String, Path)),
+    params(("id" = String, Path), PageQuery),
     responses((status = 200, body = SharedItems), (status = 404, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn list_shares(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<SharedItems>, ApiError> {
     let (key, now) = (key_of(&caller, session), state.tenancy.now());
     let ways = state.sessions.sharing().ways(&key, &caller, now).await?;
     let items = ways.into_iter();
+    let items = items.map(|way| SharedItem::of(&state, &way, None));
+    let page = query.page(items.collect(), |share: &SharedItem| share.id.clone())?;
     Ok(Json(SharedItems {
-        items: items
-            .map(|way| SharedItem::of(&state, &way, None))
-            .collect(),
+        items: page.items,
+        next_cursor: page.next_cursor,
         links_allowed: allows_links(&state, &caller).await?,
     }))
 }

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::domain::{Caller, Role, Timestamp};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
+use crate::gateway::paging::Page;
 use crate::gateway::word_list;
 use crate::skills::{
     Bundle, Document, FileFacts, Problem, SkillSettings, SkillSwitch, SkillView, write_document,
@@ -168,6 +169,8 @@ struct SkillLimits {
 pub(super) struct SkillsPage {
     /// The skills, by name.
     skills: Vec<SkillItem>,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
     /// True if this installation gives skills to sessions at all.
     enabled: bool,
     /// True if sessions also have the skills of their workspace.
@@ -179,9 +182,10 @@ pub(super) struct SkillsPage {
 }
 
 impl SkillsPage {
-    pub(super) fn of(views: Vec<SkillView>, caller: &Caller, said: &SkillSettings) -> Self {
+    pub(super) fn of(page: Page<SkillView>, caller: &Caller, said: &SkillSettings) -> Self {
         Self {
-            skills: views.into_iter().map(SkillItem::of).collect(),
+            skills: page.items.into_iter().map(SkillItem::of).collect(),
+            next_cursor: page.next_cursor,
             enabled: said.is_on,
             workspace: said.has_workspace,
             may_change_tenant: caller.user.role >= Role::Admin,

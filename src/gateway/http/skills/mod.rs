@@ -22,6 +22,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::paging::PageQuery;
 use crate::skills::SkillScope;
 
 /// The content security policy: nothing in the file may run or load, whatever type a browser assumes.
@@ -66,19 +67,17 @@ fn skill_id(id: &str) -> Result<SkillId, ApiError> {
 }
 
 /// Lists the skills that the caller's sessions may have, the tenant's and the caller's own, by name.
-#[utoipa::path(get, path = "/api/skills", tag = "skills",
+#[utoipa::path(get, path = "/api/skills", tag = "skills", params(PageQuery),
     responses((status = 200, body = SkillsPage), (status = 403, body = Problem)),
 )]
 async fn list_skills(
     State(state): State<GatewayState>,
     caller: Caller,
+    Query(query): Query<PageQuery>,
 ) -> Result<Json<SkillsPage>, ApiError> {
     let views = state.skills.list(&caller).await.map_err(refused)?;
-    Ok(Json(SkillsPage::of(
-        views,
-        &caller,
-        state.skills.settings(),
-    )))
+    let page = query.page(views, |view| view.row.id.to_string())?;
+    Ok(Json(SkillsPage::of(page, &caller, state.skills.settings())))
 }
 
 /// Adds an enabled skill for the caller's sessions or, as an admin, for everybody's.

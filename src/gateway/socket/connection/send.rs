@@ -1,6 +1,5 @@
 //! Sends packets to one client, and waits for room in its buffer, where the library would drop them.
 
-use crate::gateway::wire::Frame;
 use std::time::Duration;
 
 use axum::http::request::Parts;
@@ -11,14 +10,13 @@ use socketioxide::{SendError, SocketError};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::inbound::Reply;
+use crate::gateway::socket::recipient::{ClientGone, Cursor, Recipient};
+use crate::gateway::wire::Frame;
 
 /// The first pause while a client's buffer is full.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// The client is gone.
-pub(in crate::gateway::socket) struct ClientGone;
-
 /// One connected client.
 pub(in crate::gateway::socket) struct Client {
     socket: SocketRef,
@@ -42,8 +40,16 @@ impl Client {
         &self.companion
     }
 
-    /// Puts a frame into the client's buffer, and waits for room.
-    pub(in crate::gateway::socket) async fn emit(&self, frame: &Frame) -> Result<(), ClientGone> {
+    /// Disconnects the client.
+    pub(in crate::gateway::socket) fn disconnect(&self) {
+        // The client may already be gone.
+        let _ = self.socket.clone().disconnect();
+    }
+}
+
+impl Recipient for Client {
+    /// A Socket.IO client keeps its cursor by the `seq` of the events themselves.
+    async fn emit(&self, frame: &Frame, _: Option<Cursor<'_>>) -> Result<(), ClientGone> {
         let mut pause = FIRST_PAUSE;
         let mut packet = frame.packet.clone();
         loop {
@@ -61,12 +67,6 @@ impl Client {
             Box::pin(tokio::time::sleep(pause)).await;
             pause = longer(pause);
         }
-    }
-
-    /// Disconnects the client.
-    pub(in crate::gateway::socket) fn disconnect(&self) {
-        // The client may already be gone.
-        let _ = self.socket.clone().disconnect();
     }
 }
 

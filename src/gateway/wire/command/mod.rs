@@ -25,6 +25,8 @@ const MAX_ID_BYTES: usize = 128;
 pub struct CommandSpec {
     /// The event's name.
     pub name: &'static str,
+    /// The operation of REST that does the same.
+    pub operation: &'static str,
     /// True if the command counts against a socket's limit on unanswered commands. Commands that end or
     /// decide something never count.
     pub is_counted: bool,
@@ -54,36 +56,42 @@ pub enum ParsedCommand {
 pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "message",
+        operation: "send_message",
         is_counted: true,
         example: || vec![json!("hello"), json!({ "clientMessageId": "m1" })],
         parse: message::message,
     },
     CommandSpec {
         name: "tool:approval",
+        operation: "decide_call",
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0", "approved": true })],
         parse: approval::approval,
     },
     CommandSpec {
         name: "tool:approval_all",
+        operation: "decide_call",
         is_counted: false,
         example: || vec![json!({ "callIds": ["call_1_0"], "approved": true })],
         parse: approval::approval_all,
     },
     CommandSpec {
         name: "tool:dry_run",
+        operation: "begin_dry_run",
         is_counted: true,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: dry_run::dry_run,
     },
     CommandSpec {
         name: "tool:dry_run_drop",
+        operation: "drop_dry_run",
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: dry_run::drop_dry_run,
     },
     CommandSpec {
         name: "tool:cancel",
+        operation: "stop_call",
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: |_, args| {
@@ -95,6 +103,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "tool:outcome",
+        operation: "resolve_call",
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0", "happened": true })],
         parse: |caller, args| {
@@ -109,6 +118,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "view:call",
+        operation: "call_for_view",
         is_counted: true,
         example: || {
             vec![
@@ -120,12 +130,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "view:close",
+        operation: "close_view",
         is_counted: false,
         example: || vec![json!({ "viewId": "v1" })],
         parse: view::close,
     },
     CommandSpec {
         name: "elicitation:answer",
+        operation: "answer_elicitation",
         is_counted: false,
         example: || {
             vec![json!({ "elicitationId": format!("elc_{:032x}", 1), "action": "decline" })]
@@ -134,6 +146,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "agent:cancel",
+        operation: "stop_turn",
         is_counted: false,
         example: || vec![json!({})],
         parse: |_, args| {
@@ -148,12 +161,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "turn:retry",
+        operation: "retry_turn",
         is_counted: true,
         example: || vec![json!({})],
         parse: |_, _| Ok(submit(Command::Retry)),
     },
     CommandSpec {
         name: "message:withdraw",
+        operation: "withdraw_message",
         is_counted: true,
         example: || vec![json!({ "clientMessageId": "m1" })],
         parse: |_, args| {
@@ -165,6 +180,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "session:model",
+        operation: "choose_model",
         is_counted: true,
         example: || vec![json!({ "model": "stub-large" })],
         parse: |_, args| {
@@ -181,6 +197,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "session:window",
+        operation: "choose_window",
         is_counted: true,
         example: || vec![json!({ "whole": true })],
         parse: |_, args| {
@@ -190,12 +207,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "session:fork",
+        operation: "fork_session",
         is_counted: true,
         example: || vec![json!({ "fromSeq": 0 })],
         parse: fork::fork,
     },
     CommandSpec {
         name: "session:compaction",
+        operation: "choose_compaction",
         is_counted: true,
         example: || vec![json!({ "strategies": ["delete-middle"] })],
         parse: |_, args| {
@@ -206,12 +225,14 @@ pub const COMMANDS: &[CommandSpec] = &[
     },
     CommandSpec {
         name: "history:reset",
+        operation: "reset_context",
         is_counted: true,
         example: || vec![json!({})],
         parse: |_, _| Ok(submit(Command::ResetContext)),
     },
     CommandSpec {
         name: "session:resume",
+        operation: "stream_session",
         is_counted: true,
         example: || vec![json!({ "lastSeq": 0 })],
         parse: |_, args| {

@@ -12,6 +12,7 @@ use self::row::{ListedRow, StandingRow};
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args};
+use super::super::versions::RecordName;
 use super::tenant_id;
 use sepal_core::domain::{
     Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Days, TenantId, Timestamp, UserId, in_force,
@@ -135,7 +136,8 @@ impl<'s> Budgets<'s> {
             .detail("limitMicroUsd", row::int(budget.limit.0))
             .detail("warnPercent", budget.warn_percent)
             .detail("isHard", budget.is_hard),
-        );
+        )
+        .changing(RecordName::budgets(tenant));
         let whose = (budget.level, budget.subject.as_str(), budget.period);
         self.db
             .execute_all(vec![put, forget_warnings(tenant, whose)])
@@ -154,7 +156,9 @@ impl<'s> Budgets<'s> {
                    AND period = $4";
         let values = args![tenant.as_str(), level.as_str(), subject, period.as_str()];
         let act = of(ActName::BudgetRemoved, tenant, whose);
-        let deleted = Statement::required(sql, values).recorded(act);
+        let deleted = Statement::required(sql, values)
+            .recorded(act)
+            .changing(RecordName::budgets(tenant));
         let statements = vec![deleted, forget_warnings(tenant, whose)];
         Ok(self.db.execute_all(statements).await?.is_some())
     }

@@ -5,7 +5,8 @@ use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
 use crate::Error;
 use crate::audit::{Act, ActName};
-use crate::db::args;
+use crate::db::{Statement, args};
+use crate::versions::{Counted, RecordName};
 use sepal_core::domain::{SessionKey, Timestamp, UserId};
 
 /// The number of attempts to change marks when concurrent changes conflict.
@@ -28,24 +29,23 @@ impl Sessions<'_> {
             };
             let marks = change.apply(&row.marks);
             if marks == row.marks {
+                Counted::of(RecordName::marks(key)).check(self.db).await?;
                 return Ok(Some(row));
             }
-            let changed = self
-                .db
-                .execute(
-                    "UPDATE sessions SET pinned = $3, archived = $4, tags = $5, \
+            let change = Statement::required(
+                "UPDATE sessions SET pinned = $3, archived = $4, tags = $5, \
                      marked = marked + 1 WHERE tenant = $1 AND id = $2 AND marked = $6",
-                    args![
-                        key.tenant.as_str(),
-                        key.session.as_str(),
-                        marks.is_pinned,
-                        marks.is_archived,
-                        tags_column(&marks.tags).as_str(),
-                        i64::try_from(row.marks.changes).unwrap_or(i64::MAX)
-                    ],
-                )
-                .await?;
-            if changed > 0 {
+                args![
+                    key.tenant.as_str(),
+                    key.session.as_str(),
+                    marks.is_pinned,
+                    marks.is_archived,
+                    tags_column(&marks.tags).as_str(),
+                    i64::try_from(row.marks.changes).unwrap_or(i64::MAX)
+                ],
+            )
+            .changing(RecordName::marks(key));
+            if self.db.execute_all(vec![change]).await?.is_some() {
                 row.marks = Marks {
                     changes: row.marks.changes + 1,
                     ..marks

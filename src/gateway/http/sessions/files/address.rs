@@ -2,8 +2,6 @@
 //! turn a part of a name into a separator or `..`.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
-use axum::http::header::IF_MATCH;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
@@ -58,28 +56,6 @@ fn part(part: &str) -> Result<String, ApiError> {
 
 fn wrong(text: &'static str) -> ApiError {
     ApiError::of_field(Code::InvalidArguments, "path", text)
-}
-
-/// Returns the version in the header `If-Match`, or `*`; `None` without the header.
-pub(super) fn if_match(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
-    let Some(value) = headers.get(IF_MATCH) else {
-        return Ok(None);
-    };
-    let text = value.to_str().unwrap_or_default().trim();
-    if text == "*" {
-        return Ok(Some(text.to_owned()));
-    }
-    let version = text
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'))
-        .filter(|version| !version.is_empty() && !version.contains('"'));
-    let wrong = || {
-        let text = "`If-Match` names one version as the answers give it: `\"…\"`, or `*`";
-        ApiError::of_field(Code::InvalidArguments, "If-Match", text)
-    };
-    version
-        .map(|version| Some(version.to_owned()))
-        .ok_or_else(wrong)
 }
 
 #[cfg(test)]

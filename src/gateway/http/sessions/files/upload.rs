@@ -12,12 +12,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::key_of;
-use super::address::{FileAddress, if_match};
+use super::address::FileAddress;
 use crate::agent::{FilePurpose, SessionFiles};
 use crate::domain::{Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
+use crate::gateway::versioned::if_match;
 use crate::mcp::{FILE_PART, UploadPart, UploadedFile};
 
 /// The files that an upload may replace.

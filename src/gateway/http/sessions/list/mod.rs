@@ -5,7 +5,7 @@ pub(super) mod tag;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -14,6 +14,7 @@ use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::idempotency;
 use crate::gateway::wire::SessionItem;
 use crate::providers::WantedModel;
 use crate::store::records::{Cursor, ListFilter, SessionState};
@@ -66,6 +67,10 @@ pub(in crate::gateway::http) struct CreateSessionRequest {
     /// absent, the effort that the settings define for the model.
     #[schema(value_type = Option<String>)]
     effort: Option<Effort>,
+    /// A name of the caller's own for the session. If the caller has a session of this name, it is answered,
+    /// and stays as it is.
+    #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
+    name: Option<String>,
 }
 
 /// Lists the caller's sessions: pinned ones first, then newest first.
@@ -116,22 +121,37 @@ fn no_state() -> ApiError {
     ApiError::of_field(Code::InvalidArguments, "state", text)
 }
 
-/// Creates a session.
+/// Creates a session, or returns the caller's own session of a name.
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = CreateSessionRequest,
-    responses((status = 201, body = SessionItem), (status = 400, body = Problem)),
+    responses((status = 200, body = SessionItem), (status = 201, body = SessionItem),
+        (status = 400, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn create_session(
     State(state): State<GatewayState>,
     caller: Caller,
+    headers: HeaderMap,
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
     let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort.into());
     let whose = (&caller.tenant.id, &caller.user.id);
     let model = state.providers.choose(whose, &wanted, None)?;
-    let key = state.sessions.create(&caller, body.title, Some(model));
-    let key = key.await?;
-    Ok((
-        StatusCode::CREATED,
-        Json(find(&state, &caller, &key).await?),
-    ))
+    let sessions = &state.sessions;
+    // A request that a crash interrupted is carried out again, and must not make a second session.
+    let name = body.name.or_else(|| idempotency::session_name(&headers));
+    let (key, is_new) = match name {
+        Some(name) => {
+            let named = sessions.create_named(&caller, &name, body.title, Some(model));
+            named.await?
+        }
+        None => {
+            let created = sessions.create(&caller, body.title, Some(model));
+            (created.await?, true)
+        }
+    };
+    let status = if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok((status, Json(find(&state, &caller, &key).await?)))
 }
