@@ -95,7 +95,6 @@ async fn run_beside(
 
 fn keys(texts: &[String]) -> anyhow::Result<Vec<PublicKey>> {
     let key = |text: &String| {
-        #[expect(clippy::disallowed_methods, reason = "a command that does this alone")]
         let file = std::fs::read_to_string(text);
         let text = file.unwrap_or_else(|_| text.clone());
         PublicKey::parse(&text).context("`--key`")
@@ -152,7 +151,6 @@ fn verify_file(file: &Path, trusted: &[PublicKey]) -> anyhow::Result<ExitCode> {
     let reader: Box<dyn std::io::BufRead> = if file == Path::new("-") {
         Box::new(std::io::stdin().lock())
     } else {
-        #[expect(clippy::disallowed_methods, reason = "a command that does this alone")]
         let opened = std::fs::File::open(file);
         Box::new(BufReader::new(
             opened.with_context(|| file.display().to_string())?,

@@ -13,6 +13,7 @@ use super::{Anchor, AuditTrail, seal_text, timestamp};
 use crate::agent::notifications::signature;
 use crate::domain::Timestamp;
 use crate::net::Mail;
+use crate::store::clock::now;
 use crate::store::records::DueAnchor;
 
 /// The time that an anchor has to answer.
@@ -28,7 +29,7 @@ impl AuditTrail {
             return;
         }
         let audit = self.0.parts.records.audit();
-        let due = match audit.due_anchors(self.now()).await {
+        let due = match audit.due_anchors(now()).await {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(%error, "The audit is anchored later");
@@ -38,32 +39,37 @@ impl AuditTrail {
         for due in due {
             let anchors = &self.0.settings.anchors;
             // An anchor that the settings no longer name waits for them to name it again.
-            let Some(anchor) = anchors.iter().find(|anchor| anchor.name() == due.anchor) else {
-                continue;
-            };
-            let given = self.give(anchor, &due).await;
-            let outcome = match &given {
-                Ok(receipt) => Ok(receipt.as_deref()),
-                Err(reason) => {
-                    tracing::warn!(
-                        anchor = due.anchor,
-                        attempts = due.attempts + 1,
-                        reason,
-                        "An anchor of the audit did not take a signature"
-                    );
-                    Err((reason.as_str(), self.next_attempt(due.attempts)))
-                }
-            };
-            if let Err(error) = audit.anchored(&due, outcome, self.now()).await {
-                tracing::warn!(%error, "A signature of the audit is anchored once more");
+            if let Some(anchor) = anchors.iter().find(|anchor| anchor.name() == due.anchor) {
+                self.try_anchor(anchor, &due).await;
             }
+        }
+    }
+
+    /// Gives a signature to an anchor, and keeps what came of it.
+    async fn try_anchor(&self, anchor: &Anchor, due: &DueAnchor) {
+        let given = self.give(anchor, due).await;
+        let outcome = match &given {
+            Ok(receipt) => Ok(receipt.as_deref()),
+            Err(reason) => {
+                tracing::warn!(
+                    anchor = due.anchor,
+                    attempts = due.attempts + 1,
+                    reason,
+                    "An anchor of the audit did not take a signature"
+                );
+                Err((reason.as_str(), self.next_attempt(due.attempts)))
+            }
+        };
+        let audit = self.0.parts.records.audit();
+        if let Err(error) = audit.anchored(due, outcome, now()).await {
+            tracing::warn!(%error, "A signature of the audit is anchored once more");
         }
     }
 
     fn next_attempt(&self, attempts: i64) -> Timestamp {
         let doubled = u32::try_from(attempts).unwrap_or(u32::MAX).min(16);
         let wait = self.0.settings.first_retry.saturating_mul(1 << doubled);
-        Timestamp(self.now().0.saturating_add(millis(wait.min(LONGEST))))
+        Timestamp(now().0.saturating_add(millis(wait.min(LONGEST))))
     }
 
     /// Gives a signature to an anchor, and returns its receipt, if it gives one.
@@ -96,7 +102,7 @@ impl AuditTrail {
         secret: Option<&SecretString>,
         message: Posted,
     ) -> Result<(), String> {
-        let seconds = self.now().0.div_euclid(1_000);
+        let seconds = now().0.div_euclid(1_000);
         let mut request = self
             .0
             .parts

@@ -28,9 +28,8 @@ pub use timestamp::TimestampError;
 use crate::domain::Scope;
 use crate::net::{Mailer, Syslog};
 use crate::store::audit::AuditKey;
-use crate::store::clock::now;
 use crate::store::records::Seal;
-use crate::store::{LiveStore, Records};
+use crate::store::{Error, LiveStore, Records};
 use crate::tenancy::Tenancy;
 
 /// The interval at which there is something to look after.
@@ -125,11 +124,7 @@ impl AuditTrail {
     pub async fn run(self, tenancy: Tenancy, stop: CancellationToken) {
         let mut ticks = tokio::time::interval(EVERY);
         let mut passes = tokio::time::interval(PASS_EVERY);
-        let has_receivers = !self.0.parts.receivers.is_nobody();
-        let audit = self.0.parts.records.audit();
-        if let Err(error) = audit.set_has_receivers(has_receivers).await {
-            tracing::warn!(%error, "Decisions of sessions are not passed on until the next start");
-        }
+        let has_receivers = self.note_receivers().await;
         loop {
             tokio::select! {
                 biased;
@@ -141,15 +136,28 @@ impl AuditTrail {
                 _ = passes.tick(), if has_receivers => self.pass_on_if_due().await,
             }
         }
-        let last = async {
-            tenancy.note_all_attempts().await;
-            if let Err(error) = self.seal().await {
-                tracing::warn!(%error, "The end of the audit is signed at the next start");
-            }
-        };
-        if tokio::time::timeout(FAREWELL, last).await.is_err() {
-            tracing::warn!("The end of the audit is signed at the next start");
+        let is_signed = tokio::time::timeout(FAREWELL, self.seal_the_end(&tenancy)).await;
+        if !matches!(is_signed, Ok(Ok(()))) {
+            tracing::warn!(
+                ?is_signed,
+                "The end of the audit is signed at the next start"
+            );
         }
+    }
+
+    /// Returns true if the settings name somebody who is passed all records, and notes it for the writers.
+    async fn note_receivers(&self) -> bool {
+        let has_receivers = !self.0.parts.receivers.is_nobody();
+        let audit = self.0.parts.records.audit();
+        if let Err(error) = audit.set_has_receivers(has_receivers).await {
+            tracing::warn!(%error, "Decisions of sessions are not passed on until the next start");
+        }
+        has_receivers
+    }
+
+    async fn seal_the_end(&self, tenancy: &Tenancy) -> Result<(), Error> {
+        tenancy.note_all_attempts().await;
+        self.seal().await.map(drop)
     }
 
     async fn look_after(&self) {
@@ -165,10 +173,6 @@ impl AuditTrail {
     /// The public key, and what it signed last.
     pub fn key(&self) -> &AuditKey {
         &self.0.parts.key
-    }
-
-    fn now(&self) -> crate::domain::Timestamp {
-        now()
     }
 }
 

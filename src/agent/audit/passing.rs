@@ -68,9 +68,8 @@ impl AuditTrail {
             self.pass_acts(&chain, "syslog").await?;
         }
         loop {
-            let (chain, decided) = match audit.unsent_decisions().await? {
-                Some(unsent) => unsent,
-                None => return Ok(()),
+            let Some((chain, decided)) = audit.unsent_decisions().await? else {
+                return Ok(());
             };
             for receiver in ["webhook", "syslog"] {
                 self.give_records(receiver, &chain, &decided).await?;
@@ -117,9 +116,12 @@ impl AuditTrail {
                 let (first, last) = (rows.first(), rows.last());
                 let name =
                     |row: Option<&AuditRow>| row.map_or("", |row| row.place.as_str()).to_owned();
+                let mut lines: Vec<String> = rows.iter().map(line).collect();
+                // Each line ends with a line break.
+                lines.push(String::new());
                 let message = Posted {
                     id: format!("audit_{}_{}_{}", chain.as_str(), name(first), name(last)),
-                    body: rows.iter().map(|row| format!("{}\n", line(row))).collect(),
+                    body: lines.join("\n"),
                     kind: receivers.forms.kind(),
                 };
                 let posted = self.post(url, secret.as_ref(), message).await;

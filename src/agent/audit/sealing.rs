@@ -9,6 +9,7 @@ use crate::domain::{Scope, SessionKey, TenantId, Timestamp};
 use crate::session::proof::link_of_stored;
 use crate::store::Error;
 use crate::store::audit::sign_head;
+use crate::store::clock::now;
 
 /// The interval at which old records are removed.
 const CUT_EVERY: Duration = Duration::from_hours(24);
@@ -44,7 +45,7 @@ impl AuditTrail {
         if last.is_some_and(|last| last.n >= head.n) {
             return Ok(false);
         }
-        let seal = sign_head(&self.0.parts.key, chain, &head, self.now());
+        let seal = sign_head(&self.0.parts.key, chain, &head, now());
         let anchors = self.0.settings.anchors.iter();
         let anchors: Vec<&str> = anchors.map(super::Anchor::name).collect();
         audit.add_seal(chain, &seal, &anchors).await
@@ -93,7 +94,7 @@ impl AuditTrail {
         if !self.take_turn("retention", CUT_EVERY).await? {
             return Ok(());
         }
-        let before = earlier(self.now(), retention);
+        let before = earlier(now(), retention);
         for chain in self.0.parts.records.audit().chains().await? {
             self.cut(&chain, before).await?;
         }
@@ -116,13 +117,13 @@ impl AuditTrail {
 
     /// Takes the turn to do something for the installation, once in each interval.
     pub(super) async fn take_turn(&self, work: &str, every: Duration) -> Result<bool, Error> {
-        let now = self.now();
-        let until = Timestamp(now.0.saturating_add(millis(every)));
+        let at = now();
+        let until = Timestamp(at.0.saturating_add(millis(every)));
         self.0
             .parts
             .records
             .audit()
-            .take_turn(work, now, until)
+            .take_turn(work, at, until)
             .await
     }
 }

@@ -363,8 +363,15 @@ impl LiveSession {
         };
         let turn = self.replica.state.control.turn.iter();
         let (mut is_own, mut is_other) = (false, false);
-        for call in turn.flat_map(|turn| &turn.queue).filter(|call| call.is_pending()) {
-            *if call.id == decision.call { &mut is_own } else { &mut is_other } = true;
+        for call in turn
+            .flat_map(|turn| &turn.queue)
+            .filter(|call| call.is_pending())
+        {
+            *if call.id == decision.call {
+                &mut is_own
+            } else {
+                &mut is_other
+            } = true;
         }
         is_own && is_other
     }

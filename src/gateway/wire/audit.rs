@@ -149,11 +149,14 @@ fn has_failed(act: &str) -> bool {
 pub fn ocsf_line(chain: &Scope, record: &AuditRow, name: Option<&str>) -> String {
     let told = Told::of(record);
     let ((class, class_name), (activity, activity_name)) = ocsf_class(&record.act);
-    let (status, status_name) = match has_failed(&record.act) {
-        true => (2, "Failure"),
-        false => (1, "Success"),
+    let (status, status_name) = if has_failed(&record.act) {
+        (2, "Failure")
+    } else {
+        (1, "Success")
     };
-    let mut event = json!({
+    let address = told.text("/door/address");
+    let source = (!address.is_empty()).then(|| json!({ "ip": address }));
+    let event = json!({
         "activity_id": activity,
         "activity_name": activity_name,
         "actor": { "user": { "name": name.unwrap_or(told.by()), "uid": record.person } },
@@ -172,16 +175,13 @@ pub fn ocsf_line(chain: &Scope, record: &AuditRow, name: Option<&str>) -> String
         },
         "severity": "Informational",
         "severity_id": 1,
+        "src_endpoint": source,
         "status": status_name,
         "status_id": status,
         "time": record.at,
         "type_uid": class * 100 + activity,
         "unmapped": { "link": record.link, "record": told.body, "session": record.session },
     });
-    let address = told.text("/door/address");
-    if !address.is_empty() {
-        event["src_endpoint"] = json!({ "ip": address });
-    }
     event.to_string()
 }
 

@@ -122,13 +122,12 @@ impl Lines {
             Next::Chain(after) => {
                 let (records, seals) = self.trail.whole(&self.access, after).await?;
                 let mut seals = seals.into_iter().peekable();
-                self.next = match records.last() {
-                    Some(last) => Next::Chain(last.n),
-                    None => {
-                        // What follows are the decisions in sessions.
-                        self.filter.is_decision = true;
-                        Next::Listed(None)
-                    }
+                self.next = if let Some(last) = records.last() {
+                    Next::Chain(last.n)
+                } else {
+                    // What follows are the decisions in sessions.
+                    self.filter.is_decision = true;
+                    Next::Listed(None)
                 };
                 let chain = self.access.chain();
                 for record in records {
