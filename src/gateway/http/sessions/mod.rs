@@ -3,6 +3,7 @@
 mod attachments;
 mod changes;
 mod commands;
+mod decisions;
 mod events;
 mod export;
 mod files;
@@ -45,6 +46,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
+        .routes(routes!(decisions::export_decisions))
         .routes(routes!(stream::stream_session))
         .routes(routes!(stream::stream_sessions))
         .routes(routes!(shares::share_session, shares::list_shares))
