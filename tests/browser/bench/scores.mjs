@@ -11,19 +11,17 @@ import { launchOptions } from '../support/story.mjs'
 const LOADS = Number(process.env.LOADS ?? 5)
 const BOUNDS = { mobile: { score: 95, blockedMs: 150 }, desktop: { score: 99, blockedMs: 150 } }
 
-/** `addresses`: by name. Gives lines of `{ name, device, score, paintMs, blockedMs, holds }`. */
-export async function scores(addresses, storageState) {
+/** `addresses`: by name. Gives `{ name, device, score, paintMs, blockedMs, bound, holds }` of each as it is known. */
+export async function* scores(addresses, storageState) {
   const folder = mkdtempSync(join(tmpdir(), 'sepal-scores-'))
   const port = await freePort()
   const { args, ...launch } = launchOptions()
   const context = await chromium.launchPersistentContext(folder, { ...launch, args: [...args, `--remote-debugging-port=${port}`] })
   try {
     if (storageState) await context.addCookies(storageState.cookies)
-    const found = []
     for (const [name, url] of Object.entries(addresses)) {
-      for (const device of ['mobile', 'desktop']) found.push(await score({ name, url, device, port, context }))
+      for (const device of ['mobile', 'desktop']) yield await score({ name, url, device, port, context })
     }
-    return found
   } finally {
     await context.close()
     rmSync(folder, { recursive: true, force: true })

@@ -1,4 +1,5 @@
 /** Long sessions, in the form of our own export. */
+import { randomUUID } from 'node:crypto'
 
 const ANSWER = 'Read **three** files, see `a.txt`.\n\n- one\n- two\n\n```js\nconst a = 1\n```\n\nAnd a [link](https://docs.example).'
 
@@ -8,7 +9,9 @@ export async function importSession(app, context, turns, more) {
   const headers = { 'X-CSRF-Token': csrfToken, 'Content-Type': 'application/octet-stream' }
   const taken = await context.request.post(`${app.url}/api/sessions/import`, { data: exportedSession(turns, more), headers, timeout: 60_000 })
   if (!taken.ok()) throw new Error(`import: ${taken.status()} ${await taken.text()}`)
-  return (await taken.json()).imported[0].sessionId
+  const { imported, skipped } = await taken.json()
+  if (imported.length !== 1) throw new Error(`import: ${JSON.stringify(skipped)}`)
+  return imported[0].sessionId
 }
 
 function exportedSession(turns, more = () => '') {
@@ -21,5 +24,5 @@ function exportedSession(turns, more = () => '') {
     tell('user:message', [`Question ${turn}${more(turn)}`, {}])
     tell('agent:response', [`${ANSWER}\n\nAnswer ${turn}.`, { model: 'stub' }])
   }
-  return Buffer.from(JSON.stringify({ sepal: { export: 'session', version: 1 }, id: 'long', title: 'Long', events, attachments: {} }))
+  return Buffer.from(JSON.stringify({ sepal: { export: 'session', version: 1 }, id: randomUUID(), title: 'Long', events, attachments: {} }))
 }
