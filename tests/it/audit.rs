@@ -257,6 +257,7 @@ async fn receiver(refusals: usize) -> (String, tokio::sync::mpsc::UnboundedRecei
     let router = axum::Router::new().route("/", axum::routing::post(take));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
+    #[expect(clippy::disallowed_methods, reason = "a test's own server")]
     tokio::spawn(async move { axum::serve(listener, router).await });
     (format!("http://{address}/"), heard)
 }
@@ -281,15 +282,13 @@ async fn signatures_are_kept_outside_and_what_fails_is_told() {
     let state = client.get("/api/audit/state").await.ok(200);
     let sealed = &state["sealed"];
     let line = json!({ "at": state_at(sealed), "key": sealed["key"], "link": sealed["link"],
-        "n": sealed["n"], "signature": sealed["signature"], "tenant": ann.tenant.as_str() });
+        "n": sealed["n"], "signature": sealed["signature"], "tenant": ann.tenant.as_str() })
+    .to_string();
     let kept = std::fs::read_to_string(&file).unwrap();
-    assert!(
-        kept.lines().any(|kept| kept == line.to_string()),
-        "{line} in {kept}"
-    );
+    assert!(kept.lines().any(|kept| kept == line), "{line} in {kept}");
     let mut found = false;
     while let Ok(body) = posted.try_recv() {
-        found |= body == line.to_string();
+        found |= body == line;
     }
     assert!(found, "{line} was posted");
     let of = |name: &str| {
