@@ -309,7 +309,9 @@ async fn the_tables_of_the_audit_can_only_be_appended_to() {
     }
     opened.stop().await;
     let (other, url) = (tempfile::tempdir().unwrap(), new_database().await);
-    let opened = Opened::with(&in_postgres(other.path(), &url)).await.unwrap();
+    let opened = Opened::with(&in_postgres(other.path(), &url))
+        .await
+        .unwrap();
     fill(&opened.store.records()).await;
     seal(&opened.store.records()).await;
     let mut server = PgConnection::connect(&url).await.unwrap();
