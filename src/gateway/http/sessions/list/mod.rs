@@ -138,15 +138,12 @@ pub(in crate::gateway::http) async fn create_session(
     let sessions = &state.sessions;
     // A request that a crash interrupted is carried out again, and must not make a second session.
     let name = body.name.or_else(|| idempotency::session_name(&headers));
-    let (key, is_new) = match name {
-        Some(name) => {
-            let named = sessions.create_named(&caller, &name, body.title, Some(model));
-            named.await?
-        }
-        None => {
-            let created = sessions.create(&caller, body.title, Some(model));
-            (created.await?, true)
-        }
+    let (key, is_new) = if let Some(name) = name {
+        let named = sessions.create_named(&caller, &name, body.title, Some(model));
+        named.await?
+    } else {
+        let created = sessions.create(&caller, body.title, Some(model));
+        (created.await?, true)
     };
     let status = if is_new {
         StatusCode::CREATED
