@@ -179,6 +179,11 @@ fn description() -> utoipa::openapi::OpenApi {
             }
         }
         let is_held = VERSIONED.contains(&path.as_str()) || path == TOOL;
+        if let Some(post) = &mut item.post
+            && !OPEN.contains(&path.as_str())
+        {
+            take_key(post);
+        }
         let writes = [
             &mut item.post,
             &mut item.put,
@@ -188,11 +193,6 @@ fn description() -> utoipa::openapi::OpenApi {
         for operation in writes.into_iter().flatten() {
             add_refusals(operation, &["403"]);
             complete(path, operation, &components, is_held);
-        }
-        if let Some(post) = &mut item.post
-            && !OPEN.contains(&path.as_str())
-        {
-            take_key(post);
         }
     }
     description.components = Some(components);

@@ -37,53 +37,8 @@ fn description() -> Value {
         message.remove("x-key");
     }
     take_schemas(&Value::Object(messages.clone()), &rest, &mut schemas);
-    let operations = COMMANDS.iter().map(|spec| {
-        let message = command_key(spec.name);
-        let operation = json!({
-            "action": "receive",
-            "channel": { "$ref": "#/channels/session" },
-            "summary": summary(&rest, spec),
-            "messages": [{ "$ref": format!("#/channels/session/messages/{message}") }],
-            "reply": {
-                "channel": { "$ref": "#/channels/session" },
-                "messages": [{ "$ref": "#/channels/session/messages/acknowledgement" }],
-            },
-        });
-        (format!("receive_{message}"), operation)
-    });
-    let mut operations: Map<String, Value> = operations.collect();
     let session = keys(&of_session);
     let list = keys(&of_list);
-    for (name, channel, keys, summary) in [
-        ("send_session", "session", &session, "Shows a session."),
-        (
-            "send_list",
-            "person",
-            &list,
-            "Tells changes of the person's session list.",
-        ),
-        (
-            "stream_session",
-            "sessionStream",
-            &session,
-            "Shows a session as server-sent events.",
-        ),
-        (
-            "stream_sessions",
-            "listStream",
-            &list,
-            "Tells changes of the person's session list as server-sent events.",
-        ),
-    ] {
-        let at = |key: &String| json!({ "$ref": format!("#/channels/{channel}/messages/{key}") });
-        let operation = json!({
-            "action": "send",
-            "channel": { "$ref": format!("#/channels/{channel}") },
-            "summary": summary,
-            "messages": keys.iter().map(at).collect::<Vec<_>>(),
-        });
-        operations.insert(name.to_owned(), operation);
-    }
     let mut of_socket = session.clone();
     of_socket.extend(keys_of_commands());
     of_socket.push("acknowledgement".to_owned());
@@ -95,7 +50,9 @@ fn description() -> Value {
             "description": "The live doors of Sepal: Socket.IO 5 (Engine.IO 4), and the same events as \
                 server-sent events. The payload of a message is the list of its arguments: over Socket.IO \
                 these follow the name, in an event stream they are `data`. docs/protocol.md says more.",
+            "contact": { "name": "Whoever operates this installation" },
             "license": { "name": "MIT OR Apache-2.0" },
+            "tags": [{ "name": "sessions" }],
         },
         "defaultContentType": "application/json",
         "servers": {
@@ -110,7 +67,7 @@ fn description() -> Value {
                 events: `event` is the name, `id` the position, and `Last-Event-ID` resumes.", &session)),
             "listStream": channel("/api/stream", "http", "The person's session list as server-sent events.", &list),
         },
-        "operations": operations,
+        "operations": operations(&rest, &session, &list),
         "components": {
             "messages": messages,
             "schemas": schemas,
@@ -119,6 +76,58 @@ fn description() -> Value {
             },
         },
     })
+}
+
+/// Describes the commands, and the events that each door sends.
+fn operations(rest: &Value, session: &[String], list: &[String]) -> Map<String, Value> {
+    let operations = COMMANDS.iter().map(|spec| {
+        let message = command_key(spec.name);
+        let operation = json!({
+            "action": "receive",
+            "channel": { "$ref": "#/channels/session" },
+            "summary": summary(rest, spec),
+            "description": about(rest, spec),
+            "messages": [{ "$ref": format!("#/channels/session/messages/{message}") }],
+            "reply": {
+                "channel": { "$ref": "#/channels/session" },
+                "messages": [{ "$ref": "#/channels/session/messages/acknowledgement" }],
+            },
+        });
+        (format!("receive_{message}"), operation)
+    });
+    let mut operations: Map<String, Value> = operations.collect();
+    for (name, channel, keys, summary) in [
+        ("send_session", "session", session, "Shows a session."),
+        (
+            "send_list",
+            "person",
+            list,
+            "Tells changes of the person's session list.",
+        ),
+        (
+            "stream_session",
+            "sessionStream",
+            session,
+            "Shows a session as server-sent events.",
+        ),
+        (
+            "stream_sessions",
+            "listStream",
+            list,
+            "Tells changes of the person's session list as server-sent events.",
+        ),
+    ] {
+        let at = |key: &String| json!({ "$ref": format!("#/channels/{channel}/messages/{key}") });
+        let operation = json!({
+            "action": "send",
+            "channel": { "$ref": format!("#/channels/{channel}") },
+            "summary": summary,
+            "description": summary,
+            "messages": keys.iter().map(at).collect::<Vec<_>>(),
+        });
+        operations.insert(name.to_owned(), operation);
+    }
+    operations
 }
 
 fn server(protocol: &str, path: &str) -> Value {
@@ -239,6 +248,14 @@ fn summary(rest: &Value, spec: &CommandSpec) -> String {
         "tool:approval_all" => "Decides several calls at once.".to_owned(),
         _ => summary.unwrap_or_default().to_owned(),
     }
+}
+
+fn about(rest: &Value, spec: &CommandSpec) -> String {
+    let found = operation(rest, spec.operation);
+    let about = found.and_then(|(_, operation)| operation["description"].as_str());
+    let summary = summary(rest, spec);
+    let is_own = found.is_some_and(|(_, operation)| operation["summary"] == summary);
+    about.filter(|_| is_own).unwrap_or(&summary).to_owned()
 }
 
 fn body(rest: &Value, spec: &CommandSpec) -> Value {

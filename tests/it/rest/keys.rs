@@ -105,7 +105,7 @@ async fn a_message_with_a_key_is_said_once() {
     assert!(ids[0].as_str().unwrap().starts_with("key_"), "{ids:?}");
 }
 
-/// Asserts O6: what an answer held is nowhere readable.
+/// What an answer held is nowhere readable.
 #[tokio::test]
 async fn an_answer_with_a_secret_is_kept_sealed() {
     let app = TestApp::start_with(&[("SPL_OUTGOING_ALLOW", "127.0.0.0/8")]).await;
