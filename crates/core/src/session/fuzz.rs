@@ -1,6 +1,7 @@
 //! Fuzzes the journal. Stored bytes may come from an older release, a restored backup or a damaged disk.
 //! Every readable commit folds without a panic and serializes back to an equal commit.
 
+use super::proof::{Chain, Verifier, link_of_stored};
 use super::{Commit, SCHEMA, SessionState, effects};
 
 /// Asserts S0.2.
@@ -8,6 +9,7 @@ use super::{Commit, SCHEMA, SessionState, effects};
 fn journal() {
     sepal_fuzz::check("journal", |input| {
         let mut state = SessionState::default();
+        let (mut chain, mut verifier) = (Chain::default(), Verifier::default());
         for line in input.split(|byte| *byte == b'\n').take(64) {
             let Ok(mut commit) = Commit::from_bytes(line) else {
                 continue;
@@ -28,6 +30,10 @@ fn journal() {
             // The reader refuses gaps; here every commit follows the one before.
             commit.version = state.control.version.saturating_add(1);
             state.apply(&commit);
+            // As they came, they are hardly a chain; linked anew, they are one.
+            let _ = (link_of_stored(line), Verifier::default().take(line));
+            let linked = chain.append(&commit).unwrap();
+            assert_eq!(verifier.take(&linked).unwrap().commit, commit);
             let kept = serde_json::to_vec(&state).unwrap();
             let again: SessionState = serde_json::from_slice(&kept).unwrap();
             assert_eq!(again, state, "a snapshot is the state");

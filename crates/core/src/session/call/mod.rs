@@ -125,6 +125,14 @@ pub enum Resolution {
     Answered(String),
 }
 
+/// The names of a rule in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleName {
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+}
+
 /// The person, rule or model that decided a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -214,6 +222,10 @@ pub struct Call {
     pub facts: Option<Arc<ToolFacts>>,
     /// The reason the call needs approval.
     pub why: String,
+    /// The rule that asks for approval; `None` = no rule covers the call, the call needs approval for another
+    /// reason, or an earlier release wrote the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asking_rule: Option<RuleName>,
     /// The approval requirements.
     #[serde(default, skip_serializing_if = "ApprovalRequirement::is_plain")]
     pub wants: ApprovalRequirement,

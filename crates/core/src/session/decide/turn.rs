@@ -14,12 +14,13 @@ use crate::domain::{
     TurnId,
 };
 use crate::session::call::{
-    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall,
-    ToolFacts,
+    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, RuleName,
+    SaidCall, ToolFacts,
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{AttemptUsage, ModelChoice};
+use crate::session::policy::PolicyEffect;
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 
@@ -228,7 +229,8 @@ impl Draft<'_> {
                 Resolution::Invalid(_) | Resolution::Answered(_) => None,
             };
             let id = CallId::new(ms, index);
-            let (why, wants) = self.asked_by_rules(&id, &proposal.args, facts.as_deref());
+            let (why, asking_rule, wants) =
+                self.asked_by_rules(&id, &proposal.args, facts.as_deref());
             let is_first_use = facts
                 .as_ref()
                 .is_some_and(|facts| seen.insert(tool_key(&facts.tool)));
@@ -244,6 +246,7 @@ impl Draft<'_> {
                 edited_by: None,
                 facts,
                 why,
+                asking_rule,
                 wants,
                 consents: Vec::new(),
                 is_first_use,
@@ -263,15 +266,15 @@ impl Draft<'_> {
         calls.collect()
     }
 
-    /// The reason a call would need approval, and its approval requirements.
+    /// The reason a call would need approval, the rule that asks for it, and its approval requirements.
     fn asked_by_rules(
         &self,
         id: &CallId,
         args: &Value,
         facts: Option<&ToolFacts>,
-    ) -> (String, ApprovalRequirement) {
+    ) -> (String, Option<RuleName>, ApprovalRequirement) {
         let Some(facts) = facts else {
-            return (String::new(), ApprovalRequirement::default());
+            return (String::new(), None, ApprovalRequirement::default());
         };
         let rules = self.inputs.rules;
 
@@ -286,9 +289,11 @@ impl Draft<'_> {
         let expires_after_ms = rules.approval_expiry_ms;
         let wants = ruling.wants().expiring(self.inputs.now, expires_after_ms);
         if self.control.unknown_equals.contains(&facts.equal) {
-            return ("An equal call has an unknown outcome".to_owned(), wants);
+            let why = "An equal call has an unknown outcome".to_owned();
+            return (why, None, wants);
         }
-        (ruling.why, wants)
+        let asks = ruling.effect == PolicyEffect::Ask;
+        (ruling.why, ruling.rule.filter(|_| asks), wants)
     }
 
     /// Ends invalid calls, calls beyond the limit of an answer, and calls that are answered already,

@@ -9,7 +9,7 @@ use crate::domain::{
 };
 use crate::session::call::{
     ApprovalRequirement, Call, Decider, DryRun, DryRunStatus, ElicitationAction, ElicitationEnd,
-    SamplingStage, Verdict,
+    RuleName, SamplingStage, Verdict,
 };
 use crate::session::event::{Commit, EditedArgs, Event};
 use crate::session::model::ModelChoice;
@@ -77,6 +77,9 @@ pub enum DecisionRecord {
         card: Digest,
         /// Hash of the reason the call needs approval, which may quote arguments.
         reason: Digest,
+        /// The rule that asks for approval, if one does.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rule: Option<RuleName>,
         requirement: Requirement,
     },
     /// The people who have to approve, or the time they have, changed.
@@ -392,6 +395,7 @@ fn record(control: &Control, commit: &Commit, event: &Event, seq: u64) -> Option
             call: CallRef::of(call),
             card: card(call),
             reason: Digest::of_bytes(call.why.as_bytes()),
+            rule: call.asking_rule.clone(),
             requirement: Requirement::of(&call.wants),
         },
         Event::WantsChanged { call, wants } => DecisionRecord::CallRequirementChanged {

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, RuleName, Verdict};
 use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, RuleName, Rules, Ruling};
+use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, Rules, Ruling};
 use crate::session::state::Control;
 use crate::session::title::Titling;
 
@@ -170,6 +170,8 @@ impl Circumstances {
     }
 
     fn know(&mut self, call: &Call, effect: PolicyEffect, rule: Option<RuleName>) {
+        let asking = || call.asking_rule.clone();
+        let rule = rule.or_else(|| asking().filter(|_| effect == PolicyEffect::Ask));
         let ruling = Ruling::recorded(effect, rule, &call.why, &call.wants);
         self.rulings.insert(call.id.clone(), ruling);
     }

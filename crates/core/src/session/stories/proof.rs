@@ -3,17 +3,22 @@
 
 use serde_json::{Value, json};
 
-use super::{BrokenCommit, Chain, Defect, Verifier, link_after, link_of_stored, verify};
 use crate::domain::Digest;
+use crate::session::proof::{
+    BrokenCommit, Chain, Defect, LinkedCommit, Verifier, link_after, link_of_stored, verify,
+};
 use crate::session::properties::world::{
     World, approve, digests, policy, proposal, reject, rule, say,
 };
-use crate::session::{Command, Decision, Edit, Outcome, PolicyEffect};
+use crate::session::{Command, Control, Decision, Edit, Outcome, PolicyEffect};
 
 /// A session with an edited, a rejected, a rule-approved and an unknown call.
 fn story() -> World {
     let mut world = World::new();
-    world.rules.policy = policy(vec![rule("reads", "read_*", PolicyEffect::Allow)]);
+    world.rules.policy = policy(vec![
+        rule("reads", "read_*", PolicyEffect::Allow),
+        rule("careful", "write_a", PolicyEffect::Ask),
+    ]);
     world.submit(&say("go")).unwrap();
     let calls = ["write_a", "write_b", "read_a", "write_c"]
         .map(|tool| proposal(tool, json!({"path": tool, "size": 1.5, "name": "é\n"})));
@@ -212,10 +217,10 @@ fn the_first_link_binds_the_commits_of_earlier_releases() {
         link = Some(link_after(&body, link.as_ref()).unwrap());
         bodies.push(body);
     }
-    let mut control = crate::session::Control::default();
+    let mut control = Control::default();
     for commit in &world.journal {
         if commit.version > old as u64 {
-            let linked = super::LinkedCommit::new(&control, link.as_ref(), commit).unwrap();
+            let linked = LinkedCommit::new(&control, link.as_ref(), commit).unwrap();
             bodies.push(linked.body);
             link = Some(linked.link);
         }
@@ -266,6 +271,7 @@ fn the_records_tell_who_asked_decided_changed_and_ran_what() {
         .unwrap();
     assert_eq!(asked["requirement"]["approvers"], json!(["owner"]));
     assert_eq!(asked["card"], edited["card"], "the card as it was asked");
+    assert_eq!(asked["rule"], json!({"id": "careful", "name": "careful"}));
     assert_eq!(rejected["verdict"], "rejected");
     assert_eq!(rejected["reason"], json!(Digest::of_bytes(b"not there")));
     assert_eq!(approved["verdict"], "approved");
@@ -303,6 +309,6 @@ fn the_form_of_records_and_links_stays() {
     let head = verified(&stored(&story())).unwrap().unwrap();
     assert_eq!(
         head.as_str(),
-        "cc23a4a2ce8a4009f18dc22d2c86b55415d793e89cafe5c22ae5a7b94c51beb4"
+        "0b7cc565a271663ed945e77e9060d64baedbf6e3670d619f499ef62b574be889"
     );
 }
