@@ -3,17 +3,20 @@
 use serde_json::Value;
 
 use crate::domain::UserId;
-use crate::session::proof::records;
+use crate::session::proof::DecisionRecord;
 use crate::session::{Commit, Control, Event};
 use crate::store::records::DecisionRow;
 
-/// The rows of a commit that follows the state `before`.
-pub(in crate::agent) fn decision_rows(before: &Control, commit: &Commit) -> Vec<DecisionRow> {
-    let records = records(before, commit);
+/// The rows of a commit that follows the state `before`, from its decision records.
+pub(in crate::agent) fn decision_rows(
+    before: &Control,
+    commit: &Commit,
+    records: &[DecisionRecord],
+) -> Vec<DecisionRow> {
     let Some(owner) = owner(before, commit).filter(|_| !records.is_empty()) else {
         return Vec::new();
     };
-    let rows = (0..).zip(&records).filter_map(|(place, record)| {
+    let rows = (0..).zip(records).filter_map(|(place, record)| {
         let body = serde_json::to_value(record).ok()?;
         let text = |path: &str| {
             body.pointer(path)

@@ -14,7 +14,7 @@ use super::mailbox::store_away;
 use crate::domain::{Code, Digest, SessionKey};
 use crate::history;
 use crate::jobs::Pool;
-use crate::session::proof::{Chain, LinkedCommit, link_after};
+use crate::session::proof::{Chain, DecisionRecord, LinkedCommit, link_after};
 use crate::session::{Commit, CommitError, Refusal, SessionState, UnfinishedWork};
 use crate::store::{AppendOutcome, LiveStore, NewRecord, Record, Snapshot};
 
@@ -92,6 +92,8 @@ pub(super) enum AppendResult {
         bytes: usize,
         /// Its link.
         link: Digest,
+        /// What was decided in it.
+        records: Vec<DecisionRecord>,
     },
     /// Another gateway wrote this version.
     Conflict,
@@ -192,37 +194,37 @@ impl Journal {
         wake: Option<Bytes>,
     ) -> AppendResult {
         let is_active = commit.is_unfinished_after(after.control.unfinished());
-        let LinkedCommit { body, link } = match LinkedCommit::new(
-            &after.control,
-            after.link.as_ref(),
-            commit,
-        ) {
+        let linked = match LinkedCommit::new(&after.control, after.link.as_ref(), commit) {
             Ok(linked) => linked,
             Err(error) => {
                 tracing::error!(session.id = %self.key.session, %error, "A commit does not serialize");
                 return AppendResult::Unfit(Refusal::new(Code::Internal, "internal error"));
             }
         };
-        let bytes = body.len();
+        let stored = AppendResult::Stored {
+            bytes: linked.body.len(),
+            link: linked.link,
+            records: linked.records,
+        };
         let record = NewRecord {
             commit_id: commit.commit_id.clone(),
             first_seq: commit.seq.saturating_add(1),
             last_seq: commit.last_seq(),
             is_active,
-            body: Bytes::from(body),
+            body: Bytes::from(linked.body),
             wake,
         };
         let before = commit.version.saturating_sub(1);
         match self.store.append(&self.key, before, record).await {
-            AppendOutcome::Ok => AppendResult::Stored { bytes, link },
+            AppendOutcome::Ok => stored,
             AppendOutcome::Unknown(error) if error.code() == Code::TooLarge => {
                 AppendResult::Unfit(Refusal::new(Code::TooLarge, error.to_string()))
             }
             AppendOutcome::Conflict => {
-                (self.settle(commit, link).await).unwrap_or(AppendResult::Conflict)
+                (self.settle(commit, stored).await).unwrap_or(AppendResult::Conflict)
             }
             AppendOutcome::Unknown(error) => {
-                (self.settle(commit, link).await).unwrap_or(AppendResult::Away(error))
+                (self.settle(commit, stored).await).unwrap_or(AppendResult::Away(error))
             }
         }
     }
@@ -271,14 +273,14 @@ impl Journal {
         }
     }
 
-    /// Checks if the journal contains this very commit; `None` if its version was never written.
-    async fn settle(&self, commit: &Commit, link: Digest) -> Option<AppendResult> {
+    /// Checks if the journal contains this very commit, and returns `stored` if so; `None` if its version was
+    /// never written.
+    async fn settle(&self, commit: &Commit, stored: AppendResult) -> Option<AppendResult> {
         let before = commit.version.saturating_sub(1);
         match self.store.read_after_version(&self.key, before, 1).await {
             Ok(records) => records.first().map(|record| {
                 if record.commit_id == commit.commit_id {
-                    let bytes = record.body.len();
-                    AppendResult::Stored { bytes, link }
+                    stored
                 } else {
                     AppendResult::Conflict
                 }

@@ -84,12 +84,16 @@ impl Replica {
                 .then(|| ClusterMessage::moved(&self.cluster.gateway, commit.version))
                 .flatten();
             match self.journal.append(&self.state, &commit, wake).await {
-                AppendResult::Stored { bytes, link } => {
+                AppendResult::Stored {
+                    bytes,
+                    link,
+                    records,
+                } => {
                     self.unsettled = None;
                     telemetry::count(self, &commit);
                     telemetry::record(self, &commit);
                     let mut used = UsageFold::of(&self.state.control).apply(&commit);
-                    used.decisions = decision_rows(&self.state.control, &commit);
+                    used.decisions = decision_rows(&self.state.control, &commit, &records);
                     let had_waiting = has_waiting(&self.state.control);
                     self.state.apply_linked(&commit, link);
                     self.widen().await;

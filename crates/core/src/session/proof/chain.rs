@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::domain::{Digest, Timestamp};
 use crate::session::event::{Commit, CommitError};
-use crate::session::proof::record::{digest_of_records, records};
+use crate::session::proof::record::{DecisionRecord, digest_of_records, records};
 use crate::session::state::Control;
 
 /// The beginning of a stored commit with a link. Two digests follow, each in its quotes, and then the rest of
@@ -37,11 +37,12 @@ pub struct StoredLink {
     pub link: Option<Digest>,
 }
 
-/// The stored form of a commit, and its link.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The stored form of a commit, with its link and its decision records.
+#[derive(Debug, Clone, PartialEq)]
 pub struct LinkedCommit {
     pub body: Vec<u8>,
     pub link: Digest,
+    pub records: Vec<DecisionRecord>,
 }
 
 impl StoredLink {
@@ -70,11 +71,12 @@ impl LinkedCommit {
         commit: &Commit,
     ) -> Result<Self, CommitError> {
         let content = commit.to_bytes()?;
+        let decided = records(before, commit);
         let stored = StoredLink {
             version: commit.version,
             at: commit.at,
             content: Digest::of_bytes(&content),
-            records: Some(digest_of_records(&records(before, commit))),
+            records: Some(digest_of_records(&decided)),
             link: None,
         };
         let link = stored.link_after(prev);
@@ -88,7 +90,11 @@ impl LinkedCommit {
             content.strip_prefix(b"{").unwrap_or_default(),
         ];
         let body = parts.concat();
-        Ok(Self { body, link })
+        Ok(Self {
+            body,
+            link,
+            records: decided,
+        })
     }
 }
 
@@ -151,11 +157,10 @@ pub struct Chain {
 impl Chain {
     /// Returns the stored form of the next commit.
     pub fn append(&mut self, commit: &Commit) -> Result<Vec<u8>, CommitError> {
-        let LinkedCommit { body, link } =
-            LinkedCommit::new(&self.control, self.link.as_ref(), commit)?;
+        let linked = LinkedCommit::new(&self.control, self.link.as_ref(), commit)?;
         self.control.apply(commit);
-        self.link = Some(link);
-        Ok(body)
+        self.link = Some(linked.link);
+        Ok(linked.body)
     }
 
     /// The link of the last commit; `None` = there is none.
