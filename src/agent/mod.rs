@@ -61,6 +61,7 @@ pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use service_events::{ServiceEvent, ServiceObserver};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
 pub use sessions::attach::Upload;
+pub use sessions::decisions::{DecisionPart, DecisionReader};
 pub use sessions::files::changes::WorkspaceHistory;
 pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};

@@ -26,10 +26,11 @@ use tokio::time::Instant;
 
 use super::error::ApiError;
 use super::export::{Document, Form, Sink};
-use crate::agent::TranscriptPart;
-use crate::domain::{BlobId, Caller, Code, Most, Share, SharedSessionId, Shares};
+use crate::agent::{AuditTrail, DecisionReader, TranscriptPart};
+use crate::domain::{BlobId, Caller, Code, Most, Share, SharedSessionId, Shares, Timestamp};
 use crate::jobs::{self, Place, Pool, Watch};
 use crate::session::Refusal;
+use crate::session::proof::DecisionDocument;
 
 /// The number of documents that are written at the same time: each holds the events of a session in memory.
 const WRITERS: usize = 2;
@@ -39,6 +40,10 @@ const WAITING: usize = 32;
 const FETCHERS: usize = 4;
 /// The number of events of a session that are fetched at once.
 const EVENTS: usize = 100;
+/// The number of stored commits that are fetched at once.
+const COMMITS: usize = 100;
+/// The maximum number of commits in one document.
+const MAX_COMMITS: u64 = 1_000_000;
 /// The maximum number of events in one document.
 const MAX_EVENTS: usize = 1_000_000;
 /// The maximum size of a document in bytes, without the content of attachments.
@@ -167,20 +172,56 @@ impl Documents {
                 return Err(too_long());
             }
         }
-        self.spool(place, document, form).await
+        self.spool(place, move |spool| {
+            document.write(form, spool)?;
+            Ok(document.title().to_owned())
+        })
+        .await
     }
 
+    /// Writes the signed document of a session's decisions.
+    pub(super) async fn prove(
+        &self,
+        mut document: DecisionDocument,
+        decisions: &DecisionReader,
+        (audit, now): (AuditTrail, Timestamp),
+    ) -> Result<Arc<DocumentFile>, ApiError> {
+        let mut place = self.0.writers.place().await.map_err(not_now)?;
+        let mut has_more = true;
+        while has_more {
+            let part = decisions.part(document.through(), COMMITS).await?;
+            let adding = place.run_watched(move |_| {
+                let added = part.add_to(&mut document);
+                (document, added)
+            });
+            let added;
+            (place, (document, added)) = adding.await.map_err(not_now)?;
+            has_more = added?;
+            if document.through() > MAX_COMMITS {
+                return Err(too_long());
+            }
+        }
+        self.spool(place, move |spool| {
+            let key = audit.key();
+            let public = key.public().to_string();
+            let signed = document.signed((&public, now), |document| key.sign(document))?;
+            spool.text(&String::from_utf8_lossy(&signed))?;
+            Ok(String::new())
+        })
+        .await
+    }
+
+    /// Writes a document into its file; `write` returns its title.
     async fn spool(
         &self,
         place: Place,
-        document: Document,
-        form: Form,
+        write: impl FnOnce(&mut Spool) -> io::Result<String> + Send + 'static,
     ) -> Result<Arc<DocumentFile>, ApiError> {
         let dir = self.0.dir.clone();
         let writing = place.run_watched(move |watch| {
             let mut spool = Spool::new(tempfile::tempfile_in(dir)?, watch.clone());
-            document.write(form, &mut spool)?;
-            spool.finish(document.title().to_owned())
+            let title = write(&mut spool)?;
+            spool.finish(title)
         });
         let (_, written) = writing.await.map_err(not_now)?;
         match written {

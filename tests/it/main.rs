@@ -22,6 +22,7 @@ mod context;
 mod context_providers;
 mod damage;
 mod database;
+mod decisions;
 mod disk_pressure;
 mod documents;
 mod dry_runs;

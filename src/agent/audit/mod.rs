@@ -49,6 +49,8 @@ pub struct AuditSettings {
     pub seal_every: Duration,
     /// The time for which records are kept; `None` = for ever.
     pub retention: Option<Duration>,
+    /// True if documents of decisions have the arguments of calls, for the owners of sessions.
+    pub has_arguments: bool,
     /// The first wait before an anchor is tried again.
     pub first_retry: Duration,
     pub anchors: Vec<Anchor>,
@@ -165,6 +167,11 @@ impl AuditTrail {
     /// The public key, and what it signed last.
     pub fn key(&self) -> &AuditKey {
         &self.0.parts.key
+    }
+
+    /// Returns true if documents of decisions have the arguments of calls, for the owners of sessions.
+    pub fn has_arguments(&self) -> bool {
+        self.0.settings.has_arguments
     }
 
     fn now(&self) -> crate::domain::Timestamp {

@@ -315,6 +315,16 @@ impl Journal {
         &self.key
     }
 
+    /// Returns at most `limit` stored commits after that version.
+    pub(super) async fn records_after(
+        &self,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Record>, JournalError> {
+        let records = self.store.read_after_version(&self.key, after, limit);
+        Ok(records.await?)
+    }
+
     /// Like [`Self::events_after`], without parsing the records; may hold more than `limit` events.
     pub(super) async fn stored_after(
         &self,

@@ -5,6 +5,7 @@ pub(super) mod approvals;
 pub(super) mod attach;
 mod begun_turns;
 mod complete;
+pub(super) mod decisions;
 pub(super) mod files;
 pub(super) mod fork;
 pub(super) mod import;

@@ -57,6 +57,7 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
     let how = AuditSettings {
         seal_every: said.seal_minutes,
         retention: (!retention.is_zero()).then_some(retention),
+        has_arguments: said.arguments,
         first_retry: settings.notifications.first_retry,
         anchors: anchors(&said.anchor),
     };

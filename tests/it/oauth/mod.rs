@@ -78,7 +78,7 @@ impl Drop for Provider {
 }
 
 /// The Node.js that came with the packages, else that of the system.
-fn node(folder: &Path) -> PathBuf {
+pub(crate) fn node(folder: &Path) -> PathBuf {
     let arch = if cfg!(target_arch = "aarch64") {
         "arm64"
     } else {

@@ -24,6 +24,8 @@ pub struct Audit {
     /// The time for which records are kept; zero = for ever.
     #[serde(deserialize_with = "read::days")]
     pub retention_days: Duration,
+    /// True if the signed document of a session's decisions has the arguments of its calls.
+    pub arguments: bool,
     pub anchor: Anchor,
     pub siem: Siem,
 }

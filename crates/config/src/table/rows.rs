@@ -356,6 +356,8 @@ settings! { since "0.1":
         "Minutes between two signatures of the audit, where something was added to it. A server that stops signs too.";
     "audit.retention_days" ["SPL_AUDIT_RETENTION_DAYS"] Whole(0, 36_500), Is("0"),
         "Days for which records of the audit are kept; 0 keeps them for ever. A signed record says what was removed.";
+    "audit.arguments" ["SPL_AUDIT_ARGUMENTS"] Flag, Is("true"),
+        "Whether the signed document of a session's decisions has the arguments of its calls for the session's owner. Their hashes are always there.";
     "audit.anchor.file" ["SPL_AUDIT_ANCHOR_FILE"] Text, Words("none"),
         "A file that each signature is appended to: on another machine, or one that can only be appended to.";
     "audit.anchor.webhook" ["SPL_AUDIT_ANCHOR_WEBHOOK"] Url, Words("none"),

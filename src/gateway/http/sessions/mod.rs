@@ -3,6 +3,7 @@
 mod attachments;
 mod changes;
 mod commands;
+mod decisions;
 mod events;
 mod export;
 mod files;
@@ -44,6 +45,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(search::search_session))
         .routes(routes!(events::list_events))
         .routes(routes!(export::export_session))
+        .routes(routes!(decisions::export_decisions))
         .routes(routes!(shares::share_session, shares::list_shares))
         .routes(routes!(shares::stop_sharing))
         .routes(routes!(fork::fork_session))

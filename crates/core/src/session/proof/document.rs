@@ -51,8 +51,6 @@ struct DocumentCommit {
 struct Statement<'a> {
     #[serde(flatten)]
     document: &'a DecisionDocument,
-    /// The newest seal of the tenant that covers the session.
-    seal: Option<&'a Value>,
     key: &'a str,
     signed_at: Timestamp,
 }
@@ -102,7 +100,6 @@ impl DecisionDocument {
     /// private half of `key`.
     pub fn signed(
         mut self,
-        seal: Option<&Value>,
         (key, signed_at): (&str, Timestamp),
         sign: impl FnOnce(&Value) -> String,
     ) -> Result<Vec<u8>, serde_json::Error> {
@@ -114,7 +111,6 @@ impl DecisionDocument {
         }
         let statement = Statement {
             document: &self,
-            seal,
             key,
             signed_at,
         };
