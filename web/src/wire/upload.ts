@@ -25,6 +25,11 @@ export function exportAddress(session: string, format: 'md' | 'html' | 'json'): 
   return address(`api/sessions/${encodeURIComponent(session)}/export?format=${format}`)
 }
 
+/** The decisions of a session as one signed document. */
+export function decisionsAddress(session: string): string {
+  return address(`api/sessions/${encodeURIComponent(session)}/decisions`)
+}
+
 /** A session as one page that a browser shows, and prints whole: the page itself holds only what is looked at. */
 export function printAddress(session: string): string {
   return address(`api/sessions/${encodeURIComponent(session)}/export?format=html&show=true`)
