@@ -44,9 +44,9 @@ pub use call::{
     ApprovalRequirement, Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun,
     DryRunChange, DryRunFile, DryRunReport, DryRunStatus, Elicitation, ElicitationAction,
     ElicitationAnswer, ElicitationEnd, ElicitationReply, NoDiff, NoDryRun, NoResult, Outcome,
-    Output, PastDecision, Proposal, RepeatedCalls, Resolution, SaidCall, Sampling, SamplingMessage,
-    SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts, Unseen, Verdict,
-    ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
+    Output, PastDecision, Proposal, RepeatedCalls, Resolution, RuleName, SaidCall, Sampling,
+    SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts,
+    Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
 };
 pub use command::{
     Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, RequestShortening,
@@ -60,8 +60,8 @@ pub use event::compaction::{
 pub use event::{Commit, CommitError, Event, EventFacts, SCHEMA, UnfinishedWork};
 pub use model::{AnsweredBy, AttemptUsage, ModelChoice, RequestFacts};
 pub use policy::{
-    Approver, EditsByOthers, GivenRule, Policy, PolicyEffect, Rule, RuleName, Rules, Ruling,
-    SessionRules, policy_call,
+    Approver, EditsByOthers, GivenRule, Policy, PolicyEffect, Rule, Rules, Ruling, SessionRules,
+    policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
 pub use replay::{Difference, Replay, ReplayFigures, ReplayReport};

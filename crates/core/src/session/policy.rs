@@ -6,7 +6,7 @@ use sepal_policy as policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{ApprovalRequirement, ToolFacts};
+use super::call::{ApprovalRequirement, RuleName, ToolFacts};
 use crate::domain::{Actor, CallId, Memo, MicroUsd, RunsInKind, Timestamp, ToolRef, shell_tool};
 
 pub use sepal_policy::{Approver, Effect as PolicyEffect, Rule};
@@ -100,14 +100,6 @@ pub struct Ruling {
     pub fresh_gesture: bool,
     /// True if every rule that requires approval allows a model's review.
     pub is_open_to_review: bool,
-}
-
-/// The names of a rule in the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RuleName {
-    pub id: String,
-    /// The name for people.
-    pub name: String,
 }
 
 /// A rule for one session only.

@@ -126,6 +126,14 @@ pub enum Resolution {
     Answered(String),
 }
 
+/// The names of a rule in the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleName {
+    pub id: String,
+    /// The name for people.
+    pub name: String,
+}
+
 /// The person, rule or model that decided a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

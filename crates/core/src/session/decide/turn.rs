@@ -14,13 +14,13 @@ use crate::domain::{
     TurnId,
 };
 use crate::session::call::{
-    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, SaidCall,
-    ToolFacts,
+    ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, RuleName,
+    SaidCall, ToolFacts,
 };
 use crate::session::command::{Answer, Cut, Failure, Refusal};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{AttemptUsage, ModelChoice};
-use crate::session::policy::{PolicyEffect, RuleName};
+use crate::session::policy::PolicyEffect;
 use crate::session::reasoning::Reasoning;
 use crate::session::state::{Phase, Turn, tool_key};
 

@@ -4,8 +4,6 @@
 mod chain;
 mod document;
 mod record;
-#[cfg(test)]
-mod tests;
 mod verify;
 
 pub use chain::{Chain, LinkedCommit, StoredLink, link_after, link_of_stored};

@@ -9,7 +9,7 @@ use crate::domain::{
 };
 use crate::session::call::{
     ApprovalRequirement, Call, Decider, DryRun, DryRunStatus, ElicitationAction, ElicitationEnd,
-    SamplingStage, Verdict,
+    RuleName, SamplingStage, Verdict,
 };
 use crate::session::event::{Commit, EditedArgs, Event};
 use crate::session::model::ModelChoice;

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::{CallId, Code, EngineId, GatewayId, Timestamp};
-use crate::session::call::{Call, CallStatus, Decider, Outcome, Verdict};
+use crate::session::call::{Call, CallStatus, Decider, Outcome, RuleName, Verdict};
 use crate::session::command::Genesis;
 use crate::session::decide::{Gateway, Inputs};
 use crate::session::event::{Event, MAX_ITERATIONS};
-use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, RuleName, Rules, Ruling};
+use crate::session::policy::{EditsByOthers, Policy, PolicyEffect, Rules, Ruling};
 use crate::session::state::Control;
 use crate::session::title::Titling;
 

@@ -7,6 +7,7 @@ mod elicitation;
 mod fork;
 mod import;
 mod limits;
+mod proof;
 mod recovery;
 mod switching;
 mod titles;

@@ -3,12 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::{BrokenCommit, Chain, Defect, Verifier, link_after, link_of_stored, verify};
 use crate::domain::Digest;
+use crate::session::proof::{
+    BrokenCommit, Chain, Defect, LinkedCommit, Verifier, link_after, link_of_stored, verify,
+};
 use crate::session::properties::world::{
     World, approve, digests, policy, proposal, reject, rule, say,
 };
-use crate::session::{Command, Decision, Edit, Outcome, PolicyEffect};
+use crate::session::{Command, Control, Decision, Edit, Outcome, PolicyEffect};
 
 /// A session with an edited, a rejected, a rule-approved and an unknown call.
 fn story() -> World {
@@ -215,10 +217,10 @@ fn the_first_link_binds_the_commits_of_earlier_releases() {
         link = Some(link_after(&body, link.as_ref()).unwrap());
         bodies.push(body);
     }
-    let mut control = crate::session::Control::default();
+    let mut control = Control::default();
     for commit in &world.journal {
         if commit.version > old as u64 {
-            let linked = super::LinkedCommit::new(&control, link.as_ref(), commit).unwrap();
+            let linked = LinkedCommit::new(&control, link.as_ref(), commit).unwrap();
             bodies.push(linked.body);
             link = Some(linked.link);
         }
