@@ -36,7 +36,6 @@ pub use sampling::{
 };
 pub use view::{ViewCall, ViewCalls, ViewOrigin};
 
-use super::policy::RuleName;
 use super::review::CallReview;
 
 /// Facts about a call's tool at the moment the call was requested.

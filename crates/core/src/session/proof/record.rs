@@ -13,7 +13,7 @@ use crate::session::call::{
 };
 use crate::session::event::{Commit, EditedArgs, Event};
 use crate::session::model::ModelChoice;
-use crate::session::policy::{Approver, PolicyEffect, RuleName};
+use crate::session::policy::{Approver, PolicyEffect};
 use crate::session::review::CallReview;
 use crate::session::state::Control;
 
