@@ -196,11 +196,11 @@ mod tests {
         );
         assert!(!key.public().has_signed(&json!({ "a": 2, "b": 1 }), ""));
         let sealer = Sealer::with_key(&"one".into());
-        let sealed = key.seal(&sealer).unwrap();
+        let kept = key.seal(&sealer).unwrap();
         assert_eq!(
-            AuditKey::open(&sealer, &sealed).unwrap().public(),
+            AuditKey::open(&sealer, &kept).unwrap().public(),
             key.public()
         );
-        assert!(AuditKey::open(&Sealer::with_key(&"two".into()), &sealed).is_err());
+        assert!(AuditKey::open(&Sealer::with_key(&"two".into()), &kept).is_err());
     }
 }
