@@ -59,7 +59,6 @@ const ACTS: &[(&str, &str)] = &[
     ("switch_skill", "skill.switched"),
     ("delete_skill", "skill.removed"),
     ("set_model_default", "model_default.set"),
-    ("clear_model_default", "model_default.removed"),
     ("set_compaction", "compaction.set"),
     ("clear_compaction", "compaction.removed"),
     ("add_webhook", "webhook.added"),
@@ -86,6 +85,8 @@ const NO_ACTS: &[&str] = &[
     "check_mcp_installation",
     "check_models",
     "check_skill",
+    // Nothing is set here that it could clear; what changes nothing is no act.
+    "clear_model_default",
     "complete_argument",
     "connect_mcp_server",
     "count_tokens",
