@@ -25,13 +25,10 @@ use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::socket::PATH as SOCKET_PATH;
 use super::unread_body::read_to_the_end;
-use super::visit::visit;
+use super::visit::{STREAMS, is_of_agent, told, visit};
 use super::{DoorLimits, GatewayState};
 use crate::domain::{Code, RequestId};
 use crate::telemetry::instruments;
-
-/// The paths at which clients of the MCP server open streams.
-const STREAMS: [&str; 2] = ["/mcp", "/sse"];
 
 /// The header with the request's id.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -142,18 +139,6 @@ async fn finish(mut request: Request, next: Next) -> Response {
     }
     add_headers(&mut response, is_data);
     response
-}
-
-/// Returns the path as it is logged: without the secret of a share link.
-pub(super) fn told(path: &str) -> &str {
-    let links = ["/shared/", "/api/shared/"];
-    let link = links.into_iter().find(|link| path.starts_with(link));
-    link.unwrap_or(path)
-}
-
-/// Returns true if the path is one of the agent as an MCP server.
-pub(super) fn is_of_agent(path: &str) -> bool {
-    STREAMS.contains(&path) || path == "/message"
 }
 
 fn is_data(path: &str) -> bool {

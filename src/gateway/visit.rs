@@ -6,9 +6,11 @@ use axum::middleware::Next;
 use axum::response::Response;
 
 use super::GatewayState;
-use super::guard::{is_of_agent, told};
 use crate::store::audit::acting::{self, Door};
 use crate::tenancy::RefusedRequest;
+
+/// The paths at which clients of the MCP server open streams.
+pub(super) const STREAMS: [&str; 2] = ["/mcp", "/sse"];
 
 /// Serves a request for whoever the authentication will find behind it.
 pub(super) async fn visit(
@@ -38,4 +40,16 @@ pub(super) async fn visit(
         response
     })
     .await
+}
+
+/// Returns the path as it is logged: without the secret of a share link.
+pub(super) fn told(path: &str) -> &str {
+    let links = ["/shared/", "/api/shared/"];
+    let link = links.into_iter().find(|link| path.starts_with(link));
+    link.unwrap_or(path)
+}
+
+/// Returns true if the path is one of the agent as an MCP server.
+pub(super) fn is_of_agent(path: &str) -> bool {
+    STREAMS.contains(&path) || path == "/message"
 }

@@ -110,7 +110,7 @@ async fn what_a_role_may_not_do_is_told_once() {
 
 #[tokio::test]
 async fn decisions_are_found_by_person_session_tool_verdict_and_time() {
-    let app = TestApp::start().await;
+    let app = TestApp::with_sandbox().await;
     let ann = app.person_with("acme", Role::Owner).await;
     let bob = app.person_with("acme", Role::Member).await;
     let client = Client::with_key(&app, &ann.key);
@@ -303,7 +303,7 @@ async fn signatures_are_kept_outside_and_what_fails_is_told() {
         of("timestamp")["error"]
             .as_str()
             .unwrap()
-            .contains("no time stamp")
+            .contains("time-stamp service")
     );
     app.stop().await;
 }

@@ -308,8 +308,10 @@ async fn the_tables_of_the_audit_can_only_be_appended_to() {
         assert!(refused.to_string().contains("append-only"), "{refused}");
     }
     opened.stop().await;
-    let url = new_database().await;
-    let opened = Opened::with(&in_postgres(dir.path(), &url)).await.unwrap();
+    let (other, url) = (tempfile::tempdir().unwrap(), new_database().await);
+    let opened = Opened::with(&in_postgres(other.path(), &url))
+        .await
+        .unwrap();
     fill(&opened.store.records()).await;
     seal(&opened.store.records()).await;
     let mut server = PgConnection::connect(&url).await.unwrap();

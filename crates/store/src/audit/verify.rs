@@ -6,8 +6,20 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{AuditKey, ChainHead, FIRST_PREV, PublicKey, StoredRecord, canonical, link_of};
-use crate::records::Seal;
 use sepal_core::domain::{Scope, Timestamp};
+
+/// A signature over the end of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+pub struct Seal {
+    /// The record whose link is signed.
+    pub n: i64,
+    pub at: i64,
+    pub link: String,
+    /// The public key, in base64url.
+    pub key: String,
+    /// The signature, in base64url.
+    pub signature: String,
+}
 
 /// What is wrong with a chain, and from where on it proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

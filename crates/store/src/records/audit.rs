@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::super::Error;
+pub use super::super::audit::Seal;
 use super::super::audit::{Act, ActName, ChainHead, StoredRecord};
 use super::super::db::{Arg, Db, PerRow, Statement, args};
 use super::{scope, session_id, tenant_id};
@@ -11,19 +12,6 @@ use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of a page.
 const MAX_ROWS: i64 = 500;
-
-/// A signature over the end of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct Seal {
-    /// The record whose link is signed.
-    pub n: i64,
-    pub at: i64,
-    pub link: String,
-    /// The public key, in base64url.
-    pub key: String,
-    /// The signature, in base64url.
-    pub signature: String,
-}
 
 /// What one anchor was given of a seal, and what came of it.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
