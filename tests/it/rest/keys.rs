@@ -128,6 +128,20 @@ async fn an_answer_with_a_secret_is_kept_sealed() {
 }
 
 #[tokio::test]
+async fn what_a_request_with_a_key_does_is_recorded_of_its_person() {
+    let app = TestApp::start().await;
+    let ana = app.installation_admin("acme").await;
+    let client = Client::with_key(&app, &ana.key);
+    let rule = json!({ "effect": "deny", "scope": "person", "server": "x", "tool": "y" });
+    keyed(&client, "r1", "/api/rules", &rule).await.ok(201);
+    let me = client.get("/api/auth/me").await.ok(200);
+    let recorded = client.get("/api/audit?act=rule.added").await.ok(200);
+    let items = recorded["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{recorded}");
+    assert_eq!(items[0]["person"]["id"], me["user"]["id"], "{recorded}");
+}
+
+#[tokio::test]
 async fn a_user_is_told_how_many_requests_are_left() {
     let app = TestApp::start_with(&[("SPL_LIMIT_REQUESTS_PER_MINUTE", "3")]).await;
     let ana = app.person("acme").await;
