@@ -347,7 +347,7 @@ mod tests {
         let peer = |ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() };
         let endless = || async {
             let ended = ENDED.clone().drop_guard();
-            let bytes = axum::body::Bytes::from_static(&[b'x'; 65_536]);
+            let bytes = axum::body::Bytes::from(vec![b'x'; 65_536]);
             let stream = futures::stream::repeat_with(move || {
                 let _ = &ended;
                 Ok::<_, Infallible>(bytes.clone())

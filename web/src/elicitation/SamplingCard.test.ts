@@ -42,7 +42,7 @@ test('all that is asked is shown with everything hidden, and a yes names what wa
   const request = vi.spyOn(requests, 'request').mockResolvedValue(undefined as never)
   const shown = card(asked)
   expect(shown.text()).toContain('post wants to ask a model')
-  for (const part of ['Be', '2 + 2?', '5', 'END', 'openai/gpt-x', '12 tokens', '50 at most', 'Temperature 0.5']) expect(shown.text()).toContain(part)
+  for (const part of ['Be', '2 + 2?', '5', 'END', 'openai/gpt-x', '12 tokens', 'at most 50', 'Temperature 0.5']) expect(shown.text()).toContain(part)
   expect(shown.text()).not.toContain('\u202E')
   expect(shown.findAll('button').map((button) => button.text())).toEqual(['Ask the model', 'Decline'])
   await shown.find('button').trigger('click')
@@ -64,7 +64,7 @@ test('a person may let the server have the answer unread, or say no', async () =
 test('while the model is asked it can be stopped', async () => {
   const request = vi.spyOn(requests, 'request').mockResolvedValue(undefined as never)
   const shown = card({ ...asked, stage: 'asking', digest: null })
-  expect(shown.find('[role=status]').text()).toContain('openai/gpt-x is asked')
+  expect(shown.find('[role=status]').text()).toContain('Asking openai/gpt-x…')
   expect(shown.findAll('button').map((button) => button.text())).toEqual(['Stop'])
   await shown.find('button').trigger('click')
   expect(request).toHaveBeenCalledWith(...sent({ action: 'decline' }))

@@ -61,8 +61,8 @@ it('says of what a skill claims that it grants nothing, and which one is hidden'
   const claims = skill('pdf', { scope: 'tenant', allowedTools: ['Bash(*)'], hidden: true, mayChange: false })
   page = { ...page, skills: [claims] }
   const row = (await show()).get('.skill')
-  expect(row.text()).toContain('Bash(*). That grants nothing.')
-  expect(row.text()).toContain('One of mine has this name')
+  expect(row.text()).toContain('Bash(*). Sepal ignores this.')
+  expect(row.text()).toContain('You have a skill of this name')
   expect(row.findAll('input[type=checkbox]')).toHaveLength(1)
 })
 

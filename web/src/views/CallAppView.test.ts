@@ -91,7 +91,7 @@ it('says why a view cannot be shown, and tries again', async () => {
   bridges.opened[0]?.host.trouble('left')
   await flushPromises()
   expect(wrapper.find('iframe').exists()).toBe(false)
-  expect(wrapper.get('[role=status]').text()).toContain('went to another page')
+  expect(wrapper.get('[role=status]').text()).toContain('opened another page')
 })
 
 it('opens a link by the click of the person alone', async () => {
@@ -177,7 +177,7 @@ it('fills the page in the same frame, by the act of the person, and goes back', 
   expect(await bridge?.host.display('pip')).toBe('inline')
   expect(await bridge?.host.display('fullscreen')).toBe('fullscreen')
   expect(bridge?.told.at(-1)).toEqual(['ui/notifications/host-context-changed', { displayMode: 'fullscreen', containerDimensions: { width: 0, height: 0 } }])
-  expect(wrapper.text()).toContain('not Sepal’s')
+  expect(wrapper.text()).toContain('not from Sepal')
   expect(wrapper.get('iframe').element).toBe(frame)
   dialog.dispatchEvent(new Event('cancel', { cancelable: true }))
   await flushPromises()
