@@ -17,6 +17,7 @@ use super::GatewayState;
 use super::error::{self, ApiError};
 use super::extract::is_json;
 use crate::domain::{Caller, Code, RequestId, Timestamp};
+use crate::store::audit::acting;
 use crate::store::clock::now;
 use crate::store::records::{IdempotencyKeys, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS};
 
@@ -75,7 +76,8 @@ pub(super) async fn idempotent(
     let keys = state.idempotency_keys.clone();
     let request = Request::from_parts(parts, Body::from(body));
     let work = async move { carry_out(keys, keyed, next.run(request)).await };
-    let carried_out = state.live.tasks().spawn(work.in_current_span());
+    let work = acting::carried(work).in_current_span();
+    let carried_out = state.live.tasks().spawn(work);
     carried_out.await.unwrap_or_else(|_| {
         ApiError::new(Code::Internal, "a request with a key ended early").into_response()
     })

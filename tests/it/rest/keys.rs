@@ -1,6 +1,7 @@
 //! A request that is sent again with its `Idempotency-Key` does nothing more.
 
 use reqwest::Method;
+use sepal::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Answer, Client};
@@ -109,7 +110,7 @@ async fn a_message_with_a_key_is_said_once() {
 #[tokio::test]
 async fn an_answer_with_a_secret_is_kept_sealed() {
     let app = TestApp::start_with(&[("SPL_OUTGOING_ALLOW", "127.0.0.0/8")]).await;
-    let ana = app.installation_admin("acme").await;
+    let ana = app.person_with("acme", Role::Owner).await;
     let client = Client::with_key(&app, &ana.key);
     let body = json!({ "url": "http://127.0.0.1:9/hook" });
     let first = keyed(&client, "w1", "/api/webhooks", &body).await.ok(201);
@@ -125,6 +126,20 @@ async fn an_answer_with_a_secret_is_kept_sealed() {
             .any(|part| part == secret.as_bytes());
         assert!(!found, "{}", file.display());
     }
+}
+
+#[tokio::test]
+async fn what_a_request_with_a_key_does_is_recorded_of_its_person() {
+    let app = TestApp::start().await;
+    let ana = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ana.key);
+    let rule = json!({ "effect": "deny", "scope": "person", "server": "x", "tool": "y" });
+    keyed(&client, "r1", "/api/rules", &rule).await.ok(201);
+    let me = client.get("/api/auth/me").await.ok(200);
+    let recorded = client.get("/api/audit?act=rule.added").await.ok(200);
+    let items = recorded["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1, "{recorded}");
+    assert_eq!(items[0]["person"]["id"], me["user"]["id"], "{recorded}");
 }
 
 #[tokio::test]
@@ -150,7 +165,7 @@ async fn a_user_is_told_how_many_requests_are_left() {
 #[tokio::test]
 async fn short_lists_have_pages() {
     let app = TestApp::start().await;
-    let ana = app.installation_admin("acme").await;
+    let ana = app.person_with("acme", Role::Owner).await;
     let client = Client::with_key(&app, &ana.key);
     for name in ["a", "b", "c"] {
         let server = json!({ "name": name, "scope": "tenant", "config": { "command": "true" } });

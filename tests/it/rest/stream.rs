@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 
 use super::{Answer, Client};
 use crate::model_stub::{ModelStub, Reply};
@@ -155,7 +155,9 @@ async fn a_reader_that_takes_nothing_is_cut_off_and_resumes() {
     let client = Client::with_key(&app, &ana.key);
     let made = client.post("/api/sessions", json!({})).await.ok(201);
     let session = made["id"].as_str().unwrap();
-    let mut slow = TcpStream::connect(app.address).await.unwrap();
+    let slow = TcpSocket::new_v4().unwrap();
+    slow.set_recv_buffer_size(4_096).unwrap();
+    let mut slow = slow.connect(app.address).await.unwrap();
     let asked = format!(
         "GET /api/sessions/{session}/stream HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\
          connection: close\r\n\r\n",
@@ -165,16 +167,24 @@ async fn a_reader_that_takes_nothing_is_cut_off_and_resumes() {
     let mut head = [0; 12];
     slow.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
-    // More than the buffers of both ends hold.
-    let messages = format!("/api/sessions/{session}/messages");
-    for turn in 0..60 {
-        app.model.will_say("fine");
-        let text = format!("{turn} {}", "x".repeat(200_000));
-        client
-            .post(&messages, json!({ "text": text }))
-            .await
-            .ok(202);
+    // More than the buffers of both ends hold; the model reads none of it.
+    app.model.will(Reply::say("one two")).stall();
+    let at = |rest: &str| format!("/api/sessions/{session}/{rest}");
+    client
+        .post(&at("messages"), json!({ "text": "count" }))
+        .await
+        .ok(202);
+    app.model.stalled().await;
+    for number in 0..40 {
+        let text = format!("{number} {}", "x".repeat(200_000));
+        let id = format!("m{number}");
+        let body = json!({ "text": text, "clientMessageId": id });
+        client.post(&at("messages"), body).await.ok(202);
+        let body = json!({ "clientMessageId": id });
+        client.post(&at("messages/withdraw"), body).await.ok(202);
     }
+    client.post(&at("stop"), json!({})).await.ok(202);
+    app.model.release();
     // Its place is free once it is cut off.
     let mut resumed = loop {
         let opened = TestStream::try_open(app.address, &ana, session, None).await;
