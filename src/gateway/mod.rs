@@ -61,7 +61,7 @@ use crate::servers::Servers;
 use crate::skills::Skills;
 use crate::store::Probe;
 use crate::store::records::IdempotencyKeys;
-use crate::store::versions::RecordVersions;
+use crate::store::records::RecordVersions;
 use crate::tenancy::Tenancy;
 
 /// The state that every door needs. Clones share everything.

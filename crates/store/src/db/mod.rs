@@ -5,6 +5,7 @@
 mod address;
 mod audited;
 mod chain;
+mod counted;
 mod hold;
 mod postgres;
 mod schema;
@@ -19,9 +20,10 @@ use sqlx::sqlite::SqliteRow;
 
 use super::Error;
 use super::audit::Act;
-use super::versions::{Counted, RecordName};
+use super::versions::RecordName;
 use address::Address;
 
+pub(super) use counted::{Counted, read_version};
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
 pub(super) use schema::newest_schema;

@@ -38,6 +38,7 @@ mod tool_definitions;
 mod tool_settings;
 mod usage;
 mod users;
+mod versions;
 mod web_sessions;
 mod webhooks;
 
@@ -87,6 +88,7 @@ pub use usage::{
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
 pub use users::{FirstOwner, MailChoice, NewUser, UserRecord, Users};
+pub use versions::RecordVersions;
 pub use web_sessions::{NewWebSession, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
@@ -94,7 +96,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::db::Db;
-use super::versions::RecordVersions;
 use super::{Error, Sealer};
 use sepal_core::domain::{Iteration, ModelRequestId, Scope, SessionId, TenantId, TurnId, UserId};
 

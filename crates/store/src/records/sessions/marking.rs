@@ -5,8 +5,8 @@ use super::row::Row;
 use super::{MAX_ROWS, SessionRow, Sessions};
 use crate::Error;
 use crate::audit::{Act, ActName};
-use crate::db::{Statement, args};
-use crate::versions::{Counted, RecordName};
+use crate::db::{Counted, Statement, args};
+use crate::versions::RecordName;
 use sepal_core::domain::{SessionKey, Timestamp, UserId};
 
 /// The number of attempts to change marks when concurrent changes conflict.
