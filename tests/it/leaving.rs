@@ -178,7 +178,8 @@ async fn rows_with(data: &std::path::Path, text: &str) -> Vec<String> {
             "SELECT COUNT(*) FROM \"{table}\" WHERE instr(CAST(\"{column}\" AS TEXT), $1) > 0"
         );
         let count = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(count)).bind(text);
-        if count.fetch_one(&pool).await.unwrap_or(0) > 0 {
+        // The audit of the installation goes on saying that the tenant was there, and who deleted it.
+        if table != "audit" && count.fetch_one(&pool).await.unwrap_or(0) > 0 {
             found.push(format!("{table}.{column}"));
         }
     }

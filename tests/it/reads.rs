@@ -14,6 +14,7 @@ use crate::support::{TestApp, TestSocket};
 /// Tables that reading may write to, each with its reason.
 const BOOKKEEPING: &[(&str, &str, &str)] = &[
     ("api_keys", "last_used_at", "when a key was last used"),
+    ("audit", "*", "a request that is refused is recorded"),
     ("texts", "*", "a search brings its own index up"),
     ("sessions", "indexed", "the same"),
 ];

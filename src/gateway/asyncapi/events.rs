@@ -711,6 +711,8 @@ struct PathCounts {
     modified: u64,
     /// The deleted ones.
     deleted: u64,
+    /// Folders of any change, which the other numbers leave out.
+    folders: u64,
 }
 
 /// A path that a dry run changed.

@@ -59,7 +59,7 @@ async fn only_admins_of_the_tenant_see_and_change_its_webhooks() {
     let other = app.person_with("other", Role::Owner).await;
     let client = Client::with_key(&app, &other.key);
     let page = client.get("/api/webhooks").await.ok(200);
-    assert_eq!(page, json!({ "items": [] }));
+    assert_eq!(page, json!({ "items": [], "nextCursor": null }));
     client.delete(&one).await.problem(404, "not_found");
     let tried = client.post(&test, json!({})).await;
     tried.problem(404, "not_found");

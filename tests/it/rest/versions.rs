@@ -39,6 +39,9 @@ async fn records(client: &Client) -> Vec<Record> {
     let budget =
         |usd| json!({ "level": "tenant", "period": "day", "limitUsd": usd, "isHard": false });
     let provider = |model| json!({ "kind": "scripted", "scope": "tenant", "models": [model] });
+    // A second one, to choose between.
+    let other = client.put("/api/providers/other", provider("scripted"));
+    other.await.ok(201);
     let skill_text = |text| json!({ "name": "one", "description": "Helps more", "body": text });
     vec![
         record("/api/budgets", "PUT", budget(5), budget(6)),
@@ -57,8 +60,8 @@ async fn records(client: &Client) -> Vec<Record> {
         record(
             "/api/models/default",
             "PUT",
-            json!({ "provider": "default", "scope": "own" }),
-            json!({ "provider": "default", "model": "other", "scope": "own" }),
+            json!({ "provider": "openai-compatible", "scope": "own" }),
+            json!({ "provider": "other", "scope": "own" }),
         ),
         record(
             "/api/notifications/mail",
