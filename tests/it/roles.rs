@@ -77,6 +77,7 @@ const NO_ACTS: &[&str] = &[
     "answer_elicitation",
     "attach_file",
     "begin_dry_run",
+    "call_for_view",
     "cancel_mcp_installation",
     "challenge_gesture",
     "challenge_passkey",
@@ -85,8 +86,12 @@ const NO_ACTS: &[&str] = &[
     "check_mcp_installation",
     "check_models",
     "check_skill",
+    "choose_compaction",
+    "choose_model",
+    "choose_window",
     // Nothing is set here that it could clear; what changes nothing is no act.
     "clear_model_default",
+    "close_view",
     "complete_argument",
     "connect_mcp_server",
     "count_tokens",
@@ -114,10 +119,14 @@ const NO_ACTS: &[&str] = &[
     "read_view",
     "replace_mcp_bundle",
     "reset_context",
+    "resolve_call",
     "restart_mcp_server",
     "retry_mcp_installation",
+    "retry_turn",
     "send_message",
     "simulate_rule",
+    "stop_call",
+    "stop_turn",
     "test_mcp_server",
     "test_new_mcp_server",
     "test_provider",
@@ -125,6 +134,7 @@ const NO_ACTS: &[&str] = &[
     "undo_change",
     "upload_mcp_bundle",
     "verify_audit",
+    "withdraw_message",
 ];
 
 /// The things of one person, real behind each id.
