@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
+use super::record::{DecisionRecord, digest_of_records, records};
 use crate::domain::{Digest, Timestamp};
 use crate::session::event::{Commit, CommitError};
-use crate::session::proof::record::{DecisionRecord, digest_of_records, records};
 use crate::session::state::Control;
 
 /// The beginning of a stored commit with a link. Two digests follow, each in its quotes, and then the rest of
