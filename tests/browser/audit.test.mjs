@@ -11,11 +11,11 @@ after(() => model.close())
 
 const model = await ModelStandIn.start()
 
-story('an owner finds who approved a call, checks the audit and takes it along', { env: model.env }, async ({ app, page, session }) => {
-  model.willCall('list_files', {})
-  model.willSay('Nothing there.')
-  await session.say('What is there?')
-  await page.getByRole('button', { name: 'Approve', exact: false }).first().click()
+story('an owner finds who approved a call, checks the audit and takes it along', { env: { ...model.env, SPL_SANDBOX: 'bubblewrap' } }, async ({ app, page, session }) => {
+  model.willCall(['write_file', { path: 'a.txt', content: 'x' }]).willSay('Written.')
+  await session.say('Write a file')
+  await session.counts('1 call waits for you.')
+  await session.press(`Approve: ${await session.heading()}`)
   await session.answer(1)
 
   await page.goto(`${app.url}/admin/audit`)
@@ -32,7 +32,7 @@ story('an owner finds who approved a call, checks the audit and takes it along',
   await until('the address says so', () => new URL(page.url()).search.includes('act=call'))
   await page.reload()
   const decided = records.getByRole('listitem').filter({ hasText: 'call.decided' })
-  await decided.getByText('list_files').first().waitFor()
+  await decided.getByText('write_file').first().waitFor()
   await decided.locator('summary').focus()
   await page.keyboard.press('Enter')
   await decided.getByText('"verdict": "approved"').waitFor()

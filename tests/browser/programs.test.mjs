@@ -98,7 +98,7 @@ told('a program does a whole story by the client alone', async (app) => {
   const card = await reader.card()
   await session.dryRun(card)
   const [queue] = await reader.next('tool:queue', ({ calls }) => calls.some(({ dryRun }) => dryRun?.status === 'completed'))
-  assert.deepEqual(queue.calls[0].dryRun.counts, { created: 1, modified: 0, deleted: 0 })
+  assert.deepEqual(queue.calls[0].dryRun.counts, { created: 1, modified: 0, deleted: 0, folders: 0 })
   assert.ok(!(await session.files()).items.some(({ name }) => name === 'tried.txt'), 'nothing ran')
   await session.approve(card)
   assert.equal(await reader.answer(), 'Ran')
