@@ -94,7 +94,7 @@ for (const [device, context] of [['a desk', {}], ['a phone', { viewport: { width
     await shown.getByText('This is the newest version.').waitFor()
     publish('notes', '1.1.0', [['keep', 'Keeps many'], ['find', 'Finds one']])
     await shown.getByRole('button', { name: 'Look for a newer version' }).click()
-    await shown.getByText('Version 1.1.0 is there').waitFor()
+    await shown.getByText('Version 1.1.0 is available').waitFor()
     await shown.getByText('Finds one').waitFor()
     await shown.getByText('Drops one').waitFor()
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true)

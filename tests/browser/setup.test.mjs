@@ -133,7 +133,7 @@ story('what looks like a secret is sealed, a server is restarted, and its day is
   }
   await page.getByLabel('TRACKER_TOKEN', { exact: true }).fill('another')
   await page.getByRole('button', { name: 'Replace the secret TRACKER_TOKEN' }).click()
-  await page.getByText('TRACKER_TOKEN is kept sealed.').waitFor()
+  await page.getByText('TRACKER_TOKEN is stored, sealed.').waitFor()
   await page.getByRole('button', { name: 'Remove the secret TRACKER_TOKEN' }).click()
   await page.getByText('Not set. The server does not start without it.').waitFor()
 
@@ -226,7 +226,7 @@ story('an entry is changed in place; what goes elsewhere takes no value along th
   await form.getByRole('button', { name: 'Save' }).click()
   await form.getByText('Not changed. What is wrong is said at each field.').waitFor()
   await form.getByText('LANG was given for another address or program.').waitFor()
-  await form.getByText('Type it again; what is kept now is removed with this change.').waitFor()
+  await form.getByText('Type it again; saving removes the old one.').waitFor()
   await isFocused(field('Environment'))
   await isAccessible(page, 'a refused change')
   assert.deepEqual((await ask('GET', '/tracker')).secrets, ['TRACKER_TOKEN'])
@@ -244,7 +244,7 @@ story('an entry is changed in place; what goes elsewhere takes no value along th
   await field('Arguments').fill('--gone')
   await ask('DELETE', '/tracker')
   await form.getByRole('button', { name: 'Save' }).click()
-  await form.getByText('There is no such server any more: somebody removed it.').waitFor()
+  await form.getByText('Someone removed this server.').waitFor()
   await form.getByRole('button', { name: 'Cancel' }).click()
   await form.getByRole('button', { name: 'Discard' }).click()
   await page.getByText('There is no such server.').waitFor()

@@ -30,7 +30,7 @@ story('a skill is refused with all its problems, kept, looked at, used in a sess
   await skills.getByLabel('Choose a file', { exact: true }).setInputFiles(file(GOOD))
   const row = skills.getByRole('list', { name: 'Mine' }).getByRole('listitem').first()
   await row.getByText('Fills in PDF forms.').waitFor()
-  assert.match(await row.innerText(), /That grants nothing/)
+  assert.match(await row.innerText(), /Sepal ignores this/)
   await row.getByRole('button', { name: 'Look at pdf-forms' }).click()
   await row.getByText('Fill <b>them</b> in.').waitFor()
   await isAccessible(page, 'a skill that is looked at')
