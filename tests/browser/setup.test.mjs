@@ -139,7 +139,7 @@ story('what looks like a secret is sealed, a server is restarted, and its day is
 
   await page.getByRole('button', { name: 'Restart' }).click()
   await page.getByText('It was not running.').waitFor()
-  await page.getByText(/^It answered 0 of \d+ times?\.$/).waitFor()
+  await page.getByText(/^Answered 0 of \d+ times?\.$/).waitFor()
   await page.getByText('By half hour').click()
   await page.getByText(/: answered 0, failed \d+$/).waitFor()
   await page.getByRole('button', { name: 'Show the log' }).click()

@@ -31,7 +31,7 @@ story('a skill is refused with all its problems, kept, looked at, used in a sess
   const row = skills.getByRole('list', { name: 'Mine' }).getByRole('listitem').first()
   await row.getByText('Fills in PDF forms.').waitFor()
   assert.match(await row.innerText(), /Sepal ignores this/)
-  await row.getByRole('button', { name: 'Look at pdf-forms' }).click()
+  await row.getByRole('button', { name: 'View pdf-forms' }).click()
   await row.getByText('Fill <b>them</b> in.').waitFor()
   await isAccessible(page, 'a skill that is looked at')
 
