@@ -60,8 +60,8 @@ async fn records(client: &Client) -> Vec<Record> {
         record(
             "/api/models/default",
             "PUT",
-            json!({ "provider": "openai-compatible", "scope": "own" }),
             json!({ "provider": "other", "scope": "own" }),
+            json!({ "provider": "other", "model": "scripted", "scope": "own" }),
         ),
         record(
             "/api/notifications/mail",
