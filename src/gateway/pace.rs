@@ -30,7 +30,7 @@ type Limiter =
 /// The limit on the requests of each user.
 pub struct Pace(Option<(NonZeroU32, Limiter)>);
 
-/// How far a user is from the limit.
+/// The requests that a user has left, and the time until they have more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Left {
     most: u32,

@@ -38,7 +38,7 @@ const OPEN: &[&str] = &[
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
 const CREATES: &[&str] = &["put_provider", "count_tokens"];
 
-/// What each operation that changes something is in the audit of its tenant.
+/// The act that each changing operation leaves in the audit of its tenant.
 const ACTS: &[(&str, &str)] = &[
     ("put_sharing", "tenant.links_switched"),
     ("put_mail", "user.mail_set"),

@@ -22,9 +22,9 @@ const PRIORITY: u8 = 13 * 8 + 6;
 /// A message for the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyslogMessage {
-    /// When it happened (RFC 3339).
+    /// The time of the event (RFC 3339).
     pub at: String,
-    /// What it is about, without spaces: the `MSGID`.
+    /// The message's type, without spaces (`MSGID`).
     pub kind: String,
     /// One line.
     pub text: String,

@@ -24,7 +24,7 @@ pub enum AuditError {
     Store(#[from] store::Error),
 }
 
-/// What of the audit a caller may see; can only be made from a caller.
+/// The part of the audit that a caller may see. It can only be made from a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditAccess {
     chain: Scope,
@@ -55,7 +55,7 @@ pub struct AuditPage {
     pub next: Option<AuditPlace>,
 }
 
-/// How far a chain is signed and anchored.
+/// The newest signature of a chain, and the anchors that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditStanding {
     /// The number of the last record.
@@ -189,7 +189,7 @@ impl AuditTrail {
         Ok(audit.note(note.detail("format", format)).await?)
     }
 
-    /// How far the chain is signed and anchored.
+    /// Returns the newest signature of the chain, and the anchors that have it.
     pub async fn standing(&self, access: &AuditAccess) -> Result<AuditStanding, AuditError> {
         access.check_sees_all()?;
         let audit = self.0.parts.records.audit();

@@ -15,7 +15,7 @@ use crate::store::{Error, LiveStore, Records};
 /// Commits per read.
 const PAGE: usize = 500;
 
-/// What the check of one chain found.
+/// The result of checking one chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditCheck {
     pub chain: String,

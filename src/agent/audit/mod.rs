@@ -80,7 +80,7 @@ impl Anchor {
     }
 }
 
-/// Who gets each record.
+/// The receivers of each record.
 pub struct Receivers {
     /// An address that is posted to, with the secret that signs the messages.
     pub webhook: Option<(Url, Option<SecretString>)>,

@@ -73,7 +73,7 @@ pub(super) async fn stamp(http: &Client, url: &Url, text: &[u8]) -> Result<Strin
     Ok(URL_SAFE_NO_PAD.encode(body))
 }
 
-/// What the service is asked about.
+/// The request to a time-stamp service.
 struct Asked {
     imprint: Vec<u8>,
     nonce: [u8; 8],

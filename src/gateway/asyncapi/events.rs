@@ -63,7 +63,7 @@ events! { OF_SESSION:
     "tool:decided" = ToolDecided;
     /// A call runs.
     "tool:started" = ToolStarted;
-    /// How far a running call is. Not kept.
+    /// Progress of a running call. Not kept.
     "tool:progress" = ToolProgress;
     /// A call has ended; its text stands before the object.
     "tool:output" (text) = ToolOutput;
@@ -73,19 +73,19 @@ events! { OF_SESSION:
     "elicitation:required" = ElicitationRequired;
     /// The person went to the page that a server asked to open.
     "elicitation:opened" = ElicitationOpened;
-    /// How far a completion is that a server asked for.
+    /// Progress of a completion that a server asked for.
     "elicitation:sampling" = ElicitationSampling;
     /// A question of a server is over.
     "elicitation:resolved" = ElicitationResolved;
     /// The session shares the past of another one.
     "session:forked" = SessionForked;
-    /// How far the copy of a fork's workspace is. Not kept.
+    /// Progress of the copy of a fork's workspace. Not kept.
     "session:copying" = SessionCopying;
     /// The fork has its workspace.
     "session:workspace" = SessionWorkspace;
     /// Something of the session has changed; each event has one of the fields.
     "session:changed" = SessionChanged;
-    /// What the session used. Only the latest one counts.
+    /// Usage of the session. Only the latest one counts.
     "session:usage" = SessionUsage;
     /// A resource that was read for the session has changed at its server. Not kept.
     "session:resource_changed" = ResourceAddress;
@@ -97,7 +97,7 @@ events! { OF_SESSION:
     "system:message" (text) = SystemMessage;
     /// The sandbox of the installation has changed. Not kept.
     "system:sandbox" = SystemSandbox;
-    /// How far the package of an MCP server is. Not kept.
+    /// Progress of the installation of an MCP server's package. Not kept.
     "mcp:installation" = McpInstallation;
     /// The health of an MCP server has changed. Not kept.
     "mcp:health" = McpHealthNews;
@@ -145,7 +145,7 @@ struct SystemReady {
     model: String,
     /// The reasoning effort; `null` for what the settings say of the model.
     effort: Option<String>,
-    /// What the session chose to leave its context; empty for what the settings say.
+    /// The session's own compaction strategies; empty = those of the settings.
     compaction: Vec<String>,
     /// The tokens of history that the settings let the model read; `null` for as many as its window holds.
     configured_max_tokens: Option<u64>,
@@ -214,7 +214,7 @@ struct ReadyState {
     transcript: ReadyTranscript,
     /// The calls of the turn.
     queue: ToolQueue,
-    /// What the session used.
+    /// Usage of the session.
     usage: SessionUsage,
     /// The running turn; `null` if none runs.
     running: Option<RunningTurn>,
@@ -253,7 +253,7 @@ struct RunningTurn {
     iteration: u64,
     /// The attempt of that request.
     attempt: u64,
-    /// What the turn waits for.
+    /// The thing that the turn waits for.
     #[schema(value_type = word_list::TurnPhase)]
     phase: String,
     /// The answer so far.
@@ -274,7 +274,7 @@ struct WaitingMessage {
     client_message_id: Option<String>,
     /// The `seq` of its `user:message`.
     seq: u64,
-    /// What is attached.
+    /// The attachments.
     attachments: Vec<Attachment>,
 }
 
@@ -288,7 +288,7 @@ struct UserMessage {
     client_message_id: Option<String>,
     /// The reasoning effort of its turn.
     effort: Option<String>,
-    /// What is attached.
+    /// The attachments.
     attachments: Option<Vec<Attachment>>,
     /// The position in the session.
     seq: u64,
@@ -360,7 +360,7 @@ struct AgentDelta {
     kind: String,
 }
 
-/// What the model thought aloud.
+/// The reasoning of a model.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Thought {
@@ -393,7 +393,7 @@ struct AgentMessage {
     iteration: u64,
     /// The calls that the model asks for.
     calls: Vec<SaidCall>,
-    /// What the model thought before.
+    /// The reasoning before the answer.
     reasoning: Option<Thought>,
     /// Present if another model answered.
     answered_by: Option<AnsweredBy>,
@@ -435,7 +435,7 @@ struct AgentResponse {
     first_token_ms: Option<u64>,
     /// Why the answer ended.
     finish: String,
-    /// What the model thought before.
+    /// The reasoning before the answer.
     reasoning: Option<Thought>,
     /// More about an unusual end, in words.
     stop_detail: Option<String>,
@@ -476,7 +476,7 @@ struct AgentCancelled {
     turn: u64,
     /// The answer so far.
     text: Option<String>,
-    /// What the model thought so far.
+    /// The reasoning so far.
     reasoning: Option<Thought>,
     /// The position in the session.
     seq: u64,
@@ -490,7 +490,7 @@ struct AgentCancelled {
 struct AgentError {
     /// The stable code (docs/errors.md).
     code: String,
-    /// Who has to act.
+    /// The person who has to act.
     #[schema(value_type = word_list::ErrorCategory)]
     category: String,
     /// True if the same may work later.
@@ -537,7 +537,7 @@ struct Card {
     description: String,
     /// The JSON Schema of the arguments.
     schema: Option<Value>,
-    /// What the server claims about the tool.
+    /// The server's claims about the tool.
     annotations: Option<Annotations>,
     /// Where the call would run.
     runs_in: Option<RunsIn>,
@@ -556,7 +556,7 @@ struct Card {
     since: String,
     /// Whose yes the call needs, if the owner's alone does not do.
     approvers: Option<Vec<String>>,
-    /// Who has said yes so far.
+    /// The people who have approved so far.
     consents: Option<Vec<Person>>,
     /// True if the yes needs a fresh gesture.
     fresh_gesture: Option<bool>,
@@ -566,7 +566,7 @@ struct Card {
     review: Option<Review>,
     /// The dry run.
     dry_run: Option<DryRunReport>,
-    /// Whether the reader may decide.
+    /// True if the reader may decide.
     may_decide: bool,
     /// The state of the call.
     #[schema(value_type = word_list::CallStatus)]
@@ -575,20 +575,20 @@ struct Card {
     result: Option<String>,
     /// The beginning of why a call gave nothing.
     error: Option<String>,
-    /// Who decided.
+    /// The person or rule that decided.
     decided_by: Option<Person>,
     /// By what the person showed that they were there.
     #[schema(value_type = Option<word_list::GestureMeans>)]
     gesture: Option<String>,
-    /// Whether a person changed the arguments.
+    /// True if a person changed the arguments.
     edited: bool,
     /// The arguments that were proposed.
     original_args: Option<Value>,
-    /// Who changed the arguments last.
+    /// The person who changed the arguments last.
     edited_by: Option<Person>,
-    /// What the model said with the call.
+    /// The model's text with the call.
     said: String,
-    /// Whether the tool is used for the first time.
+    /// True if the tool is used for the first time.
     first_use: bool,
     /// The view that asks for the call.
     asked_by: Option<AskingView>,
@@ -606,7 +606,7 @@ struct ApprovalRequired {
     at: String,
 }
 
-/// What a server claims about its tool.
+/// A server's claims about its tool.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 #[expect(clippy::struct_field_names, reason = "the names of MCP")]
@@ -642,13 +642,13 @@ struct DefinitionDrift {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct WrittenFile {
-    /// Whether it exists.
+    /// True if it exists.
     exists: bool,
     /// The number of lines, of text of at most 4 MiB.
     lines: Option<u64>,
     /// The size.
     bytes: u64,
-    /// Whether it is text.
+    /// True if it is text.
     is_text: bool,
 }
 
@@ -656,7 +656,7 @@ struct WrittenFile {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct Review {
-    /// How far it is.
+    /// Its stage.
     #[schema(value_type = word_list::ReviewStatus)]
     status: String,
     /// The model.
@@ -671,14 +671,14 @@ struct Review {
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct DryRunReport {
-    /// How far it is.
+    /// Its stage.
     #[schema(value_type = word_list::DryRunStatus)]
     status: String,
-    /// Who asked for it.
+    /// The person who asked for it.
     by: Person,
     /// When it began (RFC 3339).
     since: String,
-    /// What it runs.
+    /// Digest of the call that it runs.
     digest: String,
     /// The beginning of what the tool gave.
     text: Option<String>,
@@ -694,7 +694,7 @@ struct DryRunReport {
     counts: Option<PathCounts>,
     /// The first of the changed paths.
     files: Option<Vec<DryRunPath>>,
-    /// What it could not see.
+    /// Changes that the dry run cannot see.
     unseen: Option<Vec<String>>,
     /// Names the result, for an approval that takes it.
     result: Option<String>,
@@ -771,16 +771,16 @@ struct ViewCall {
 struct ToolDecided {
     /// The call's id.
     call_id: String,
-    /// Whether it was approved.
+    /// True if it was approved.
     approved: bool,
-    /// Who decided.
+    /// The person or rule that decided.
     by: Person,
     /// `taken_back` if an approval was taken back.
     #[schema(value_type = word_list::DecisionScope)]
     scope: String,
-    /// Whether a person changed the arguments.
+    /// True if a person changed the arguments.
     edited: bool,
-    /// Who changed them, if it was not who decided.
+    /// The person who changed them, if another one decided.
     edited_by: Option<Person>,
     /// The reason, in words.
     reason: Option<String>,
@@ -829,7 +829,7 @@ struct ToolStarted {
 struct ToolProgress {
     /// The call's id.
     call_id: String,
-    /// How far it is.
+    /// Its stage.
     progress: Option<f64>,
     /// When it is over, in the same unit.
     total: Option<f64>,
@@ -847,7 +847,7 @@ struct ToolOutput {
     name: String,
     /// The server of the tool.
     server: String,
-    /// How the call ended.
+    /// The outcome of the call.
     #[schema(value_type = word_list::CallStatus)]
     status: String,
     /// The text once more, in the form of MCP.
@@ -881,7 +881,7 @@ struct OutputText {
     text: String,
 }
 
-/// How much a text had before it was cut.
+/// The size of a text before it was cut.
 #[derive(ToSchema)]
 struct Truncation {
     /// The bytes.
@@ -936,7 +936,7 @@ struct WaitingQuestion {
     call_id: String,
     /// The server.
     server: String,
-    /// What it asks, in words.
+    /// The question, in words.
     message: String,
     /// When it asked (RFC 3339).
     asked_at: String,
@@ -949,7 +949,7 @@ struct WaitingQuestion {
     order: Option<Vec<String>>,
     /// The address of a page.
     url: Option<String>,
-    /// Whether the person went to the page.
+    /// True if the person went to the page.
     opened: Option<bool>,
     /// The system prompt of a completion.
     system_prompt: Option<String>,
@@ -961,18 +961,18 @@ struct WaitingQuestion {
     temperature: Option<f64>,
     /// The texts that end a completion.
     stop_sequences: Option<Vec<String>>,
-    /// What a yes to a completion is about.
+    /// Digest of the completion that an approval covers.
     digest: Option<String>,
     /// The model of a completion.
     model: Option<CompletionModel>,
     /// About how many tokens the model reads.
     input_tokens: Option<u64>,
-    /// How far a completion is.
+    /// The stage of a completion.
     #[schema(value_type = Option<word_list::CompletionStage>)]
     stage: Option<String>,
-    /// Who let the model be asked.
+    /// The person or rule that let the model be asked.
     by: Option<Person>,
-    /// Whether the answer is shown to the person first.
+    /// True if the answer is shown to the person first.
     review: Option<bool>,
     /// The answer of the model.
     answer: Option<CompletionAnswer>,
@@ -1039,7 +1039,7 @@ struct ElicitationOpened {
     elicitation_id: String,
     /// The call that asks.
     call_id: String,
-    /// Who went there.
+    /// The person who opened the page.
     by: Person,
     /// The position in the session.
     seq: u64,
@@ -1055,16 +1055,16 @@ struct ElicitationSampling {
     elicitation_id: String,
     /// The call that asks.
     call_id: String,
-    /// How far the completion is.
+    /// The stage of the completion.
     #[schema(value_type = word_list::CompletionStage)]
     stage: String,
-    /// Who let the model be asked.
+    /// The person or rule that let the model be asked.
     by: Option<Person>,
-    /// Whether the answer is shown to the person first.
+    /// True if the answer is shown to the person first.
     review: Option<bool>,
     /// The answer of the model.
     answer: Option<CompletionAnswer>,
-    /// What a yes to the answer is about.
+    /// Digest of the answer that an approval covers.
     digest: Option<String>,
     /// Why there is no answer.
     problem: Option<CompletionProblem>,
@@ -1086,7 +1086,7 @@ struct ElicitationResolved {
     action: String,
     /// The values of a form.
     content: Option<Value>,
-    /// Who answered.
+    /// The person who answered.
     by: Option<Person>,
     /// Why nobody answered.
     reason: Option<String>,
@@ -1104,7 +1104,7 @@ struct SessionForked {
     session_id: String,
     /// The `seq` of the last event that both have.
     from_seq: u64,
-    /// Whether the workspace is copied; absent in forks of early releases.
+    /// True if the workspace is copied; absent in forks of early releases.
     has_files: Option<bool>,
     /// The position in the session.
     seq: u64,
@@ -1144,7 +1144,7 @@ struct SessionChanged {
     withdrawn: Option<String>,
     /// The `seq` of that message.
     message_seq: Option<u64>,
-    /// What a person said of a call of unknown outcome.
+    /// A person's word on a call of unknown outcome.
     settled: Option<SettledCall>,
     /// The new model.
     model: Option<String>,
@@ -1152,9 +1152,9 @@ struct SessionChanged {
     provider: Option<String>,
     /// The reasoning effort.
     effort: Option<String>,
-    /// Whether the model reads as much as its window holds.
+    /// True if the model reads as much as its window holds.
     whole_window: Option<bool>,
-    /// What leaves the context if earlier turns do not fit.
+    /// The strategies for earlier turns that do not fit the context.
     compaction: Option<Vec<String>>,
     /// An attachment that is in the workspace now.
     placed: Option<PlacedFile>,
@@ -1170,15 +1170,15 @@ struct SessionChanged {
     at: String,
 }
 
-/// What a person said of a call of unknown outcome.
+/// A person's word on a call of unknown outcome.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct SettledCall {
     /// The call's id.
     call_id: String,
-    /// Whether it ran.
+    /// True if it ran.
     happened: bool,
-    /// Who said so.
+    /// The person who said so.
     by: Person,
 }
 
@@ -1200,7 +1200,7 @@ struct GivenRule {
     id: String,
     /// The rule in words.
     sentence: String,
-    /// Who gave it.
+    /// The person who gave the rule.
     by: Person,
     /// The hosts that it lets commands reach.
     network: Option<Vec<String>>,
@@ -1211,7 +1211,7 @@ struct GivenRule {
 struct TakenBackRule {
     /// The rule's id.
     id: String,
-    /// Who took it back.
+    /// The person who removed the rule.
     by: Person,
 }
 
@@ -1223,9 +1223,9 @@ struct RefusedHost {
     host: String,
     /// The port.
     port: u16,
-    /// What a rule would have to name; `null` if none may.
+    /// The host as a rule would name it; `null` if no rule may.
     entry: Option<String>,
-    /// Whether the person may give that rule.
+    /// True if the person may give that rule.
     on_request: bool,
     /// Why it was refused.
     reason: String,
@@ -1243,15 +1243,15 @@ struct SessionUsage {
     unpriced_requests: u64,
     /// Always `null`; budgets are at `/api/budgets`.
     budget: Option<f64>,
-    /// What the model reads.
+    /// The context that the model reads.
     context: ContextUse,
-    /// What one more request would take; `null` if unknown.
+    /// Cost of one more request; `null` if unknown.
     going_on: Option<GoingOn>,
     /// The `seq` of the last event behind it.
     seq: u64,
 }
 
-/// What the model reads.
+/// The context that the model reads.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct ContextUse {
@@ -1261,31 +1261,31 @@ struct ContextUse {
     next_input: Option<u64>,
     /// The tokens that the model can read.
     window: Option<u64>,
-    /// Whether the window is only assumed.
+    /// True if the window is only assumed.
     window_assumed: bool,
     /// The tokens by direction.
     parts: BTreeMap<String, u64>,
-    /// How the tokens were counted.
+    /// The way the tokens were counted.
     counted: CountedBy,
-    /// Whether the model reads as much as its window holds.
+    /// True if the model reads as much as its window holds.
     whole: bool,
-    /// What the model no longer reads.
+    /// The earlier turns that the model no longer reads.
     left_out: Option<LeftOut>,
     /// The last request.
     request: Option<LastRequest>,
 }
 
-/// How tokens were counted.
+/// The way tokens were counted.
 #[derive(ToSchema)]
 struct CountedBy {
     /// The method.
     #[schema(value_type = word_list::TokenMethod)]
     method: String,
-    /// How far calibrated counts were off, as a share.
+    /// The error of calibrated counts, as a share.
     error: Option<f64>,
 }
 
-/// What the model no longer reads.
+/// The earlier turns that the model no longer reads.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct LeftOut {
@@ -1293,7 +1293,7 @@ struct LeftOut {
     messages: u64,
     /// The oldest message that it still reads.
     from_seq: Option<u64>,
-    /// Whether the whole window would hold more.
+    /// True if the whole window would hold more.
     whole_reads_more: bool,
 }
 
@@ -1304,18 +1304,18 @@ struct LastRequest {
     provider: String,
     /// The model.
     model: String,
-    /// What its tokens were for.
+    /// The parts that its tokens were spent on.
     parts: RequestParts,
 }
 
-/// What the tokens of a request were for.
+/// The parts that the tokens of a request were spent on.
 #[derive(ToSchema)]
 struct RequestParts {
     /// The system prompt.
     system: u64,
     /// The definitions of tools, by server.
     tools: BTreeMap<String, u64>,
-    /// What stands beside the conversation, by source.
+    /// Tokens beside the conversation, by source.
     context: BTreeMap<String, u64>,
     /// Earlier turns.
     history: u64,
@@ -1323,13 +1323,13 @@ struct RequestParts {
     results: u64,
     /// The message.
     message: u64,
-    /// What is attached.
+    /// The attachments.
     attachments: u64,
     /// Reasoning.
     reasoning: u64,
 }
 
-/// What one more model request would take.
+/// Cost of one more model request.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
 struct GoingOn {
@@ -1442,9 +1442,9 @@ struct SandboxNow {
     kind: String,
     /// The hosts that commands may reach.
     network: String,
-    /// Whether sandboxes work.
+    /// True if sandboxes work.
     ok: bool,
-    /// What enforces each limit.
+    /// The mechanism that enforces each limit.
     limits: Option<BTreeMap<String, String>>,
     /// In words.
     detail: Option<String>,
@@ -1457,7 +1457,7 @@ struct SandboxNow {
 struct McpInstallation {
     /// The server.
     server: String,
-    /// How far its package is.
+    /// Progress of its package's installation.
     #[schema(value_type = word_list::InstallStateName)]
     state: String,
 }
@@ -1470,7 +1470,7 @@ struct McpHealthNews {
     /// Its health.
     #[schema(value_type = word_list::ServerStatus)]
     status: String,
-    /// What is wrong.
+    /// The fault.
     error: Option<String>,
 }
 
@@ -1487,7 +1487,7 @@ struct ServerNews {
 struct ConnectionEnded {
     /// The stable code (docs/errors.md).
     code: String,
-    /// Who has to act.
+    /// The person who has to act.
     #[schema(value_type = Option<word_list::ErrorCategory>)]
     category: Option<String>,
     /// The id in the log.

@@ -72,7 +72,7 @@ impl Told {
         value.unwrap_or_default()
     }
 
-    /// What kind of actor it was: a person, or `gateway`, `operator`, `rule` and so on.
+    /// The kind of actor: a person, or `gateway`, `operator`, `rule` and so on.
     fn by(&self) -> &str {
         match self.text("/by/kind") {
             "" if !self.text("/by/id").is_empty() => "person",

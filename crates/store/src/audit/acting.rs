@@ -34,7 +34,7 @@ impl Door {
     }
 }
 
-/// Who did something.
+/// The author of an act.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Actor {
     /// A user of a tenant, with the id of the key or sign-in that they used.
@@ -80,7 +80,7 @@ impl Actor {
     }
 }
 
-/// Who acts, and how they came in.
+/// The author of an act, and the door they came in by.
 #[derive(Debug, Clone)]
 pub(crate) struct Acting {
     pub(crate) by: Actor,
@@ -97,7 +97,7 @@ impl Acting {
     }
 }
 
-/// What a door knows of whom it serves. A request is served before its person is known.
+/// The facts that a door knows about a request. Its person is known only after they are signed in.
 #[derive(Debug)]
 struct Visit {
     door: Door,
@@ -178,7 +178,7 @@ fn of(caller: &Caller) -> Actor {
     }
 }
 
-/// Who acts now. Without a door it is the gateway itself.
+/// Returns the author of what this task does. Outside of a door that is the gateway itself.
 pub(crate) fn current() -> Acting {
     let visit = VISIT.try_with(|visit| {
         let unknown = match visit.door {

@@ -21,7 +21,7 @@ pub struct Seal {
     pub signature: String,
 }
 
-/// What is wrong with a chain, and from where on it proves nothing.
+/// A fault of a chain, and the record from which on the chain proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Break {
     #[error("record {0} was changed: its link is not the hash of its text")]
@@ -71,7 +71,7 @@ impl Break {
     }
 }
 
-/// What the check of a chain found.
+/// The result of checking a chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ChainReport {
     /// The number of records that were read.
@@ -263,7 +263,7 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    /// What was found, after the last record and signature.
+    /// Returns the result, after the last record and signature.
     pub fn finish(mut self) -> ChainReport {
         let Some((first, _)) = self.begun else {
             return self.report;
@@ -290,7 +290,7 @@ pub fn sign_head(key: &AuditKey, chain: &Scope, head: &ChainHead, at: Timestamp)
     seal
 }
 
-/// What the signature of a record signs.
+/// The value that a seal signs.
 fn signed(chain: &str, seal: &Seal) -> Value {
     json!({ "at": seal.at, "link": seal.link, "n": seal.n, "tenant": chain })
 }

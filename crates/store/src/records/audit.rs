@@ -13,7 +13,7 @@ use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp, UserId};
 /// The most rows of a page.
 const MAX_ROWS: i64 = 500;
 
-/// What one anchor was given of a seal, and what came of it.
+/// The delivery of a seal to one anchor, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
 pub struct AnchorRow {
     pub n: i64,
@@ -218,7 +218,7 @@ impl<'s> Audit<'s> {
         self.db.fetch_all(sql, values).await
     }
 
-    /// What the anchors have of the newest seals of a chain, newest first; at most 500.
+    /// Returns the deliveries of the newest seals of a chain to the anchors, newest first; at most 500.
     pub async fn anchors(&self, chain: &Scope) -> Result<Vec<AnchorRow>, Error> {
         let sql = "SELECT n, anchor, done_at, attempts, error, receipt FROM audit_anchors \
                    WHERE tenant = $1 ORDER BY n DESC, anchor LIMIT $2";
@@ -353,7 +353,7 @@ impl<'s> Audit<'s> {
         Ok(())
     }
 
-    /// How far a receiver got with a chain.
+    /// The last record of a chain that a receiver has.
     pub async fn cursor(&self, chain: &Scope, receiver: &str) -> Result<Option<String>, Error> {
         let sql = "SELECT place FROM audit_cursors WHERE tenant = $1 AND receiver = $2";
         let values = args![chain.as_str(), receiver];

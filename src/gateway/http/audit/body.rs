@@ -28,7 +28,7 @@ struct AuditRecord {
     id: String,
     /// When it was done (RFC 3339).
     at: String,
-    /// What was done, such as `user.added` or `call.decided`.
+    /// The act, such as `user.added` or `call.decided`.
     act: String,
     /// The person who did it; `null` if it was nobody who has an account.
     person: Option<AuditPerson>,
@@ -94,7 +94,7 @@ impl AuditKeyBody {
     }
 }
 
-/// How far the audit is signed and anchored.
+/// The newest signatures of the audit, and the anchors that have them.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AuditState {
@@ -102,7 +102,7 @@ pub(super) struct AuditState {
     last: i64,
     /// The newest signature; `null` if there is none yet.
     sealed: Option<AuditSeal>,
-    /// What the places outside have: of each the newest signature that it has, and the newest that it lacks.
+    /// The anchors outside: for each the newest signature that it has, and the newest that it lacks.
     anchors: Vec<AuditAnchor>,
 }
 
@@ -169,7 +169,7 @@ impl AuditAnchor {
     }
 }
 
-/// What a check of the audit found.
+/// The result of checking the audit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct AuditVerification {
@@ -195,7 +195,7 @@ pub(super) struct AuditVerification {
 struct AuditProblem {
     /// The number of the record.
     record: i64,
-    /// What is wrong, for people.
+    /// The fault, in words for people.
     detail: String,
     /// The session whose journal is not the one that the record names; `null` if the record itself is wrong.
     session: Option<String>,

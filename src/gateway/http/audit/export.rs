@@ -88,7 +88,7 @@ fn ending(format: ExportFormat) -> &'static str {
     }
 }
 
-/// What an export reads next.
+/// The part that an export reads next.
 enum Next {
     /// The chain after this record, in its order.
     Chain(i64),

@@ -45,7 +45,7 @@ struct DocumentCommit {
     link: Digest,
 }
 
-/// What is signed.
+/// The document without its signature.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Statement<'a> {

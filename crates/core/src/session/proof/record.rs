@@ -94,9 +94,9 @@ pub enum DecisionRecord {
         by: Actor,
         #[serde(skip_serializing_if = "Option::is_none")]
         role: Option<Role>,
-        /// What would run.
+        /// The call that the approval covers.
         call: CallRef,
-        /// Hash of what the person was shown.
+        /// Hash of the card that the person was shown.
         card: Digest,
         #[serde(skip_serializing_if = "Option::is_none")]
         edit: Option<EditRecord>,
@@ -111,9 +111,9 @@ pub enum DecisionRecord {
     CallDecided {
         verdict: Verdict,
         by: DecidedBy,
-        /// What runs if the call was approved.
+        /// The call that the decision is about, with the arguments that run if it was approved.
         call: CallRef,
-        /// Hash of what the person was shown; only with a decision of a person.
+        /// Hash of the card that the person was shown; only with a decision of a person.
         #[serde(skip_serializing_if = "Option::is_none")]
         card: Option<Digest>,
         #[serde(skip_serializing_if = "Option::is_none")]

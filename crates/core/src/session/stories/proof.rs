@@ -302,8 +302,8 @@ fn the_records_tell_who_asked_decided_changed_and_ran_what() {
     }
 }
 
-/// What is stored must verify with every later release. A change of these hashes breaks that: give the new
-/// field a form that is left out where it is empty.
+/// Every later release must verify stored journals. A change of these hashes breaks that: leave a new field out
+/// where it is empty.
 #[test]
 fn the_form_of_records_and_links_stays() {
     let head = verified(&stored(&story())).unwrap().unwrap();
