@@ -71,6 +71,13 @@ impl Administration<'_> {
             is_enabled: change.enabled.unwrap_or(enabled),
             effect: change.effect.unwrap_or(effect),
         };
+        self.servers
+            .0
+            .records
+            .tool_settings()
+            .put(tenant, &setting)
+            .await?;
+        // Last: a setting that somebody changed meanwhile is refused, and the definition stays unaccepted.
         if change.accepts(is_drifted) {
             self.servers
                 .0
@@ -78,12 +85,6 @@ impl Administration<'_> {
                 .accept(tenant, name, known)
                 .await?;
         }
-        self.servers
-            .0
-            .records
-            .tool_settings()
-            .put(tenant, &setting)
-            .await?;
         self.servers.policy_changed(tenant);
         let offering = self.servers.offering(self.caller.whose()).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
