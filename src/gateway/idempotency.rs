@@ -41,13 +41,20 @@ pub(super) async fn idempotent(
     request: Request,
     next: Next,
 ) -> Response {
-    if request.method() != Method::POST || !request.headers().contains_key(KEY) {
+    if request.method() != Method::POST
+        || !takes_key(request.uri().path())
+        || !request.headers().contains_key(KEY)
+    {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    // The handler refuses a caller who is not signed in.
-    let Ok(caller) = Caller::from_request_parts(&mut parts, &state).await else {
-        return next.run(Request::from_parts(parts, body)).await;
+    let caller = match Caller::from_request_parts(&mut parts, &state).await {
+        Ok(caller) => caller,
+        // Operations that need no sign-in take no key.
+        Err(error) if error.code() == Code::Unauthorized => {
+            return next.run(Request::from_parts(parts, body)).await;
+        }
+        Err(error) => return error.into_response(),
     };
     let body = match read(&state, &parts, body).await {
         Ok(body) => body,
@@ -64,6 +71,7 @@ pub(super) async fn idempotent(
         fingerprint: fingerprint(&parts, &body),
         runner: format!("{:032x}", rand::random::<u128>()),
     };
+    parts.extensions.insert(RequestKey::of(&keyed));
     match state.idempotency_keys.begin(&keyed, now(), lease()).await {
         Ok(KeyOutcome::Begun) => {}
         Ok(KeyOutcome::Answered(answer)) => return replayed(answer),
@@ -139,11 +147,15 @@ async fn keep(keys: &IdempotencyKeys, keyed: &KeyedRequest, response: Response) 
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// True if the same request would be answered the same again.
+/// True if the same request would be answered the same again. Most refusals depend on what else happens, and did
+/// nothing, so the request may run again.
 fn is_final(status: StatusCode) -> bool {
     let may_change = [
         StatusCode::UNAUTHORIZED,
         StatusCode::FORBIDDEN,
+        StatusCode::NOT_FOUND,
+        StatusCode::CONFLICT,
+        StatusCode::PRECONDITION_FAILED,
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::TOO_MANY_REQUESTS,
     ];
@@ -171,12 +183,18 @@ async fn read(
     parts: &Parts,
     body: Body,
 ) -> Result<axum::body::Bytes, ApiError> {
+    let text =
+        "only requests with JSON take an `Idempotency-Key`; an upload is known by its content";
+    // Before an upload is read.
+    if parts.headers.contains_key(CONTENT_TYPE) && !is_json(&parts.headers) {
+        return Err(wrong(text));
+    }
     let bytes = to_bytes(body, state.body_limit).await;
-    let bytes =
-        bytes.map_err(|_| ApiError::new(Code::TooLarge, "the body is larger than the limit"))?;
+    let bytes = bytes.map_err(|_| {
+        let text = "the body is larger than the limit, or did not come whole";
+        ApiError::new(Code::TooLarge, text)
+    })?;
     if !bytes.is_empty() && !is_json(&parts.headers) {
-        let text =
-            "only requests with JSON take an `Idempotency-Key`; an upload is known by its content";
         return Err(wrong(text));
     }
     Ok(bytes)
@@ -201,16 +219,32 @@ fn key(headers: &HeaderMap) -> Result<String, ApiError> {
     ))
 }
 
-/// Returns the id of the message that a request with a key sends, if it names none itself.
-pub(super) fn message_id(headers: &HeaderMap) -> Option<String> {
-    let key = key(headers).ok()?;
-    let hash = hex::encode(Sha256::digest(key));
-    Some(format!("key_{hash}"))
+/// Names a request with a key for its handler. Another request has another name, even with the same key on another
+/// day.
+#[derive(Clone)]
+pub(super) struct RequestKey(String);
+
+impl RequestKey {
+    fn of(keyed: &KeyedRequest) -> Self {
+        let text = format!("{} {}", keyed.fingerprint, keyed.key);
+        Self(hex::encode(Sha256::digest(text)))
+    }
+
+    /// Returns the id of the message that the request sends, if it names none itself.
+    pub(super) fn message_id(&self) -> String {
+        format!("key_{}", self.0)
+    }
+
+    /// Returns the name of the session that the request makes. No client's name has a colon.
+    pub(super) fn session_name(&self) -> String {
+        format!("key:{}", self.0)
+    }
 }
 
-/// Returns the name of the session that a request with a key makes. No client's name has a colon.
-pub(super) fn session_name(headers: &HeaderMap) -> Option<String> {
-    Some(format!("key:{}", key(headers).ok()?))
+/// True if a POST to this path may have a key. Those with passwords may not: the hash of a request is stored, and
+/// answers of sign-ins are more than their body.
+pub(super) fn takes_key(path: &str) -> bool {
+    !path.starts_with("/api/auth/") && path != "/api/gestures"
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

@@ -14,6 +14,7 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::http;
+use super::idempotency::takes_key;
 use super::versioned::{TOOL, TOOLS, VERSIONED};
 
 const JSON: &str = "application/json";
@@ -181,6 +182,7 @@ fn description() -> utoipa::openapi::OpenApi {
         let is_held = VERSIONED.contains(&path.as_str()) || path == TOOL;
         if let Some(post) = &mut item.post
             && !OPEN.contains(&path.as_str())
+            && takes_key(path)
         {
             take_key(post);
         }

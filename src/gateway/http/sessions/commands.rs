@@ -1,8 +1,8 @@
 //! Accepts the socket's commands by POST, with the same parser. A success means that the command is durable.
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -13,7 +13,7 @@ use crate::domain::{Caller, Code, Effort, SessionId, StrategyName};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, CallPath, OptionalBody, SessionPath, required};
-use crate::gateway::idempotency;
+use crate::gateway::idempotency::RequestKey;
 use crate::gateway::wire::{self, ParsedCommand};
 
 /// An accepted command, in the form of an acknowledgement of the socket.
@@ -133,14 +133,14 @@ pub(in crate::gateway::http) async fn send_message(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
-    headers: HeaderMap,
+    request_key: Option<Extension<RequestKey>>,
     Body(mut body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
     // A request that a crash interrupted is carried out again, and must not say the same twice.
-    if let (Some(id), Some(message)) = (idempotency::message_id(&headers), body.as_object_mut()) {
+    if let (Some(Extension(key)), Some(message)) = (request_key, body.as_object_mut()) {
         let given = message.entry("clientMessageId").or_insert(Value::Null);
         if given.is_null() {
-            *given = Value::String(id);
+            *given = Value::String(key.message_id());
         }
     }
     submit(&state, &caller, session, "message", body).await

@@ -3,9 +3,9 @@
 pub(super) mod bulk;
 pub(super) mod tag;
 
-use axum::Json;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -14,7 +14,7 @@ use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
-use crate::gateway::idempotency;
+use crate::gateway::idempotency::RequestKey;
 use crate::gateway::wire::SessionItem;
 use crate::providers::WantedModel;
 use crate::store::records::{Cursor, ListFilter, SessionState};
@@ -129,7 +129,7 @@ fn no_state() -> ApiError {
 pub(in crate::gateway::http) async fn create_session(
     State(state): State<GatewayState>,
     caller: Caller,
-    headers: HeaderMap,
+    request_key: Option<Extension<RequestKey>>,
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
     let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort.into());
@@ -137,7 +137,9 @@ pub(in crate::gateway::http) async fn create_session(
     let model = state.providers.choose(whose, &wanted, None)?;
     let sessions = &state.sessions;
     // A request that a crash interrupted is carried out again, and must not make a second session.
-    let name = body.name.or_else(|| idempotency::session_name(&headers));
+    let name = body
+        .name
+        .or_else(|| request_key.map(|Extension(key)| key.session_name()));
     let (key, is_new) = if let Some(name) = name {
         let named = sessions.create_named(&caller, &name, body.title, Some(model));
         named.await?
