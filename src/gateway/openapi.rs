@@ -186,15 +186,19 @@ fn description() -> utoipa::openapi::OpenApi {
         {
             take_key(post);
         }
+        // A session is deleted whatever its marks are.
+        let is_delete_held = is_held && path != "/api/sessions/{id}";
         let writes = [
-            &mut item.post,
-            &mut item.put,
-            &mut item.patch,
-            &mut item.delete,
+            (&mut item.post, is_held),
+            (&mut item.put, is_held),
+            (&mut item.patch, is_held),
+            (&mut item.delete, is_delete_held),
         ];
-        for operation in writes.into_iter().flatten() {
-            add_refusals(operation, &["403"]);
-            complete(path, operation, &components, is_held);
+        for (operation, is_held) in writes {
+            if let Some(operation) = operation {
+                add_refusals(operation, &["403"]);
+                complete(path, operation, &components, is_held);
+            }
         }
     }
     description.components = Some(components);

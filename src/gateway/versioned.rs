@@ -112,10 +112,7 @@ async fn find(
         |_| Vec::new(),
         |Path(ids)| ids.into_iter().map(|(_, id)| id).collect(),
     );
-    // The handler refuses a caller who is not signed in.
-    let Ok(caller) = Caller::from_request_parts(parts, state).await else {
-        return Ok(None);
-    };
+    let caller = Caller::from_request_parts(parts, state).await?;
     let Some(records) = records(path, &ids, &caller) else {
         return Ok(None);
     };

@@ -59,7 +59,7 @@ pub(in crate::gateway::http) async fn change_session(
     headers: HeaderMap,
     Body(body): Body<ChangeSessionRequest>,
 ) -> Result<Json<SessionItem>, ApiError> {
-    if body.title.is_some() && headers.contains_key(IF_MATCH) {
+    if body.title.is_some() && names_version(&headers) {
         let text = "the title is a part of the transcript and has no version: change it without `If-Match`";
         return Err(ApiError::of_field(Code::InvalidArguments, "If-Match", text));
     }
@@ -97,6 +97,11 @@ async fn rename(
     Ok(Json(item))
 }
 
+/// True if a request is held to a version of the session's marks.
+fn names_version(headers: &HeaderMap) -> bool {
+    headers.get(IF_MATCH).is_some_and(|tag| tag != "*")
+}
+
 /// Deletes a session with its journal and workspace.
 #[utoipa::path(delete, path = "/api/sessions/{id}", tag = "sessions", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)),
@@ -105,7 +110,12 @@ pub(in crate::gateway::http) async fn delete_session(
     State(state): State<GatewayState>,
     caller: Caller,
     SessionPath(session): SessionPath,
+    headers: HeaderMap,
 ) -> Result<StatusCode, ApiError> {
+    if names_version(&headers) {
+        let text = "a session is deleted whatever its marks are: delete it without `If-Match`";
+        return Err(ApiError::of_field(Code::InvalidArguments, "If-Match", text));
+    }
     state
         .sessions
         .delete(&key_of(&caller, session), &caller)
