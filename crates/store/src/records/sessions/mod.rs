@@ -312,7 +312,9 @@ fn belongings(key: &SessionKey) -> Vec<Statement> {
     let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
     let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
                   AND subject = $2";
-    let own = [texts, attached, shared, told, limits];
+    let sealed = "DELETE FROM audit_sessions WHERE tenant = $1 AND session = $2";
+    let versions = "DELETE FROM record_versions WHERE scope = $1 AND record = 'marks/' || $2";
+    let own = [texts, attached, shared, told, limits, sealed, versions];
     // They go with the session, whose deletion is the act.
     let own = own.map(|sql| Statement::new(sql, whom()).upkeep());
     // Attachments of an interrupted fork, whose session was never stored.
