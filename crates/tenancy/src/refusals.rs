@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{Tenancy, network};
 use sepal_core::domain::{Scope, TenantId, Timestamp, UserId};
 use sepal_store::audit::ActName;
+use sepal_store::audit::acting::{self, Door};
 use sepal_store::records::Note;
 
 /// The time for which equal attempts are counted.
@@ -137,13 +138,16 @@ impl Tenancy {
     }
 
     async fn note_until(&self, before: Timestamp) {
-        for (attempt, more) in self.parts.refusals.end(before) {
-            if more > 0 {
+        let ended = self.parts.refusals.end(before);
+        // Other people made these attempts, not whoever comes by now.
+        acting::through(Door::Gateway, None, async {
+            for (attempt, more) in ended.into_iter().filter(|(_, more)| *more > 0) {
                 let address = attempt.peer.map(|peer| peer.to_string());
                 let note = attempt.note().detail("more", more).detail("from", address);
                 self.keep(note).await;
             }
-        }
+        })
+        .await;
     }
 
     async fn keep(&self, note: Note) {
