@@ -1,7 +1,7 @@
 //! Checks a chain of the audit: finds the first record that was changed, dropped, doubled or moved, and says up
 //! to which time the chain is proven.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -109,6 +109,8 @@ pub struct Verifier<'k> {
     /// the record that says so.
     begun: Option<(i64, String)>,
     cut: Option<i64>,
+    /// The sessions that were deleted.
+    deleted: BTreeSet<String>,
     report: ChainReport,
 }
 
@@ -122,6 +124,7 @@ impl<'k> Verifier<'k> {
             open: BTreeMap::new(),
             begun: None,
             cut: None,
+            deleted: BTreeSet::new(),
             report: ChainReport::default(),
         }
     }
@@ -218,12 +221,16 @@ impl<'k> Verifier<'k> {
                             link: link.to_owned(),
                             n: record.n,
                         };
-                        self.report.sessions.insert(id.to_owned(), sealed);
+                        // A session may be deleted while its link is recorded.
+                        if !self.deleted.contains(id) {
+                            self.report.sessions.insert(id.to_owned(), sealed);
+                        }
                     }
                 }
             }
             "session.deleted" => {
                 self.report.sessions.remove(&record.subject);
+                self.deleted.insert(record.subject.clone());
             }
             _ => {}
         }
