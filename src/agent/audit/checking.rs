@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::domain::{Digest, Scope, SessionId, SessionKey};
 use crate::session::proof::link_of_stored;
-use crate::store::audit::{ChainReport, PublicKey, SealedSession, StoredRecord, Verifier};
+use crate::store::audit::{Break, ChainReport, PublicKey, SealedSession, StoredRecord, Verifier};
 use crate::store::records::Seal;
 use crate::store::{Error, LiveStore, Records};
 
@@ -65,6 +65,11 @@ pub async fn check_all(
         broken_session: None,
         report,
     };
+    if let Some((n, _, _)) = &check.anchored
+        && *n > check.report.last
+    {
+        check.report.broken.get_or_insert(Break::Beheaded(*n));
+    }
     let Scope::Tenant(tenant) = chain else {
         return Ok(check);
     };
