@@ -310,8 +310,10 @@ struct CardTool<'a> {
 pub fn records(before: &Control, commit: &Commit) -> Vec<DecisionRecord> {
     let events = commit.events.as_slice();
     let needing = events.iter().rposition(needs_call);
-    // Only decisions about calls are derived from the state; all others leave it alone.
-    let mut control = needing.map(|_| before.clone());
+    // Only decisions about calls are derived from the state, and the first event meets `before` itself.
+    let mut control = needing
+        .filter(|place| *place > 0)
+        .map(|_| before.clone());
     let mut records = Vec::new();
     let mut seq = commit.seq;
     for (place, event) in events.iter().enumerate() {
