@@ -172,7 +172,7 @@ impl AuditTrail {
         self.anchor().await;
     }
 
-    /// The public key, and what it signed last.
+    /// Returns the key that signs the audit.
     pub fn key(&self) -> &AuditKey {
         &self.0.parts.key
     }

@@ -263,13 +263,6 @@ impl<'s> Audit<'s> {
         Ok(())
     }
 
-    /// The number of seals that an anchor has not got although it was tried.
-    pub async fn failing_anchors(&self) -> Result<Vec<(String, i64)>, Error> {
-        let sql = "SELECT anchor, COUNT(*) FROM audit_anchors WHERE done_at IS NULL \
-                   AND attempts > 0 GROUP BY anchor ORDER BY anchor";
-        self.db.fetch_all(sql, args![]).await
-    }
-
     /// Sessions whose journal grew since a record of their chain named it, of every tenant, after `last` in
     /// the order of keys; at most 500.
     pub async fn unsealed_sessions(
@@ -361,10 +354,11 @@ impl<'s> Audit<'s> {
         Ok(row.map(|(place,)| place))
     }
 
-    /// Says how far a receiver got with a chain.
+    /// Stores the last record of a chain that a receiver has. It never goes back.
     pub async fn set_cursor(&self, chain: &Scope, receiver: &str, at: &str) -> Result<(), Error> {
         let sql = "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ($1, $2, $3) \
-                   ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place";
+                   ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place \
+                   WHERE CAST(audit_cursors.place AS BIGINT) < CAST(excluded.place AS BIGINT)";
         let values = args![chain.as_str(), receiver, at];
         self.db.execute(sql, values).await?;
         Ok(())
