@@ -140,14 +140,15 @@ impl Tenancy {
     async fn note_until(&self, before: Timestamp) {
         let ended = self.parts.refusals.end(before);
         // Other people made these attempts, not whoever comes by now.
-        acting::through(Door::Gateway, None, async {
+        let noting = acting::through(Door::Gateway, None, async {
             for (attempt, more) in ended.into_iter().filter(|(_, more)| *more > 0) {
                 let address = attempt.peer.map(|peer| peer.to_string());
                 let note = attempt.note().detail("more", more).detail("from", address);
                 self.keep(note).await;
             }
-        })
-        .await;
+        });
+        // Boxed: every refusal passes here, and few minutes end with it.
+        Box::pin(noting).await;
     }
 
     async fn keep(&self, note: Note) {
