@@ -57,11 +57,12 @@ CREATE TABLE audit_cuts (
     through BIGINT NOT NULL
 );
 
--- The newest version of each session's journal that a record of the chain names.
+-- The newest version of each session's journal that a record of the chain names, and when it was recorded.
 CREATE TABLE audit_sessions (
     tenant  TEXT   NOT NULL,
     session TEXT   NOT NULL,
     version BIGINT NOT NULL,
+    at      BIGINT NOT NULL,
     PRIMARY KEY (tenant, session)
 );
 
@@ -106,11 +107,13 @@ CREATE TABLE decisions (
     verdict TEXT   NOT NULL,
     -- The record, as canonical JSON.
     body    TEXT   NOT NULL,
-    -- Whether the receivers outside have it, or there were none.
-    is_sent BOOLEAN NOT NULL,
+    -- Whether the receiver outside has it, or there was none.
+    is_posted BOOLEAN NOT NULL,
+    is_logged BOOLEAN NOT NULL,
     PRIMARY KEY (tenant, session, version, place)
 );
-CREATE INDEX decisions_unsent ON decisions (tenant, at) WHERE NOT is_sent;
+CREATE INDEX decisions_to_post ON decisions (tenant, at) WHERE NOT is_posted;
+CREATE INDEX decisions_to_log ON decisions (tenant, at) WHERE NOT is_logged;
 CREATE INDEX decisions_at ON decisions (tenant, at);
 CREATE INDEX decisions_of_person ON decisions (tenant, person, at);
 

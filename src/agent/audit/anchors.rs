@@ -28,8 +28,15 @@ impl AuditTrail {
         if self.0.settings.anchors.is_empty() {
             return;
         }
+        // What an anchor lacks that the settings no longer name waits for them to name it again.
+        let anchors = self.0.settings.anchors.iter();
+        futures::future::join_all(anchors.map(|anchor| self.catch_up(anchor))).await;
+    }
+
+    /// Gives an anchor what it does not have yet, until the first failure.
+    async fn catch_up(&self, anchor: &Anchor) {
         let audit = self.0.parts.records.audit();
-        let due = match audit.due_anchors(now()).await {
+        let due = match audit.due_anchors(anchor.name(), now()).await {
             Ok(due) => due,
             Err(error) => {
                 tracing::warn!(%error, "The audit is anchored later");
@@ -37,16 +44,14 @@ impl AuditTrail {
             }
         };
         for due in due {
-            let anchors = &self.0.settings.anchors;
-            // An anchor that the settings no longer name waits for them to name it again.
-            if let Some(anchor) = anchors.iter().find(|anchor| anchor.name() == due.anchor) {
-                self.try_anchor(anchor, &due).await;
+            if !self.try_anchor(anchor, &due).await {
+                return;
             }
         }
     }
 
-    /// Gives a signature to an anchor, and keeps what came of it.
-    async fn try_anchor(&self, anchor: &Anchor, due: &DueAnchor) {
+    /// Gives a signature to an anchor, and keeps what came of it. Returns true if the anchor took it.
+    async fn try_anchor(&self, anchor: &Anchor, due: &DueAnchor) -> bool {
         let given = self.give(anchor, due).await;
         let outcome = match &given {
             Ok(receipt) => Ok(receipt.as_deref()),
@@ -64,6 +69,7 @@ impl AuditTrail {
         if let Err(error) = audit.anchored(due, outcome, now()).await {
             tracing::warn!(%error, "A signature of the audit is anchored once more");
         }
+        given.is_ok()
     }
 
     fn next_attempt(&self, attempts: i64) -> Timestamp {

@@ -28,7 +28,7 @@ pub use timestamp::TimestampError;
 use crate::domain::Scope;
 use crate::net::{Mailer, Syslog};
 use crate::store::audit::AuditKey;
-use crate::store::records::Seal;
+use crate::store::records::{RecordReceiver, Seal};
 use crate::store::{Error, LiveStore, Records};
 use crate::tenancy::Tenancy;
 
@@ -90,8 +90,11 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    fn is_nobody(&self) -> bool {
-        self.webhook.is_none() && self.syslog.is_none()
+    fn has(&self, receiver: RecordReceiver) -> bool {
+        match receiver {
+            RecordReceiver::Webhook => self.webhook.is_some(),
+            RecordReceiver::Syslog => self.syslog.is_some(),
+        }
     }
 }
 
@@ -122,22 +125,19 @@ impl AuditTrail {
         Self(Arc::new(Shared { parts, settings }))
     }
 
-    /// Signs, anchors and removes what is due, and passes records on, until `stop`; then signs once more.
+    /// Signs, anchors and removes what is due, and passes records on, until `stop`; then signs once more. What
+    /// waits for somebody outside holds up nothing else.
     pub async fn run(self, tenancy: Tenancy, stop: CancellationToken) {
-        let mut ticks = tokio::time::interval(EVERY);
-        let mut passes = tokio::time::interval(PASS_EVERY);
-        let has_receivers = self.note_receivers().await;
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                _ = ticks.tick() => {
-                    tenancy.note_ended_attempts().await;
-                    self.look_after().await;
-                }
-                _ = passes.tick(), if has_receivers => self.pass_on_if_due().await,
-            }
-        }
+        self.note_receivers().await;
+        let (trail, people) = (&self, &tenancy);
+        tokio::join!(
+            repeat(EVERY, &stop, || async move {
+                people.note_ended_attempts().await;
+                trail.look_after().await;
+            }),
+            repeat(EVERY, &stop, || trail.anchor()),
+            repeat(PASS_EVERY, &stop, || trail.pass_on_if_due()),
+        );
         let is_signed = tokio::time::timeout(FAREWELL, self.seal_the_end(&tenancy)).await;
         if !matches!(is_signed, Ok(Ok(()))) {
             tracing::warn!(
@@ -147,14 +147,15 @@ impl AuditTrail {
         }
     }
 
-    /// Returns true if the settings name somebody who is passed all records, and notes it for the writers.
-    async fn note_receivers(&self) -> bool {
-        let has_receivers = !self.0.parts.receivers.is_nobody();
+    /// Notes for the writers of records which receivers the settings name.
+    async fn note_receivers(&self) {
         let audit = self.0.parts.records.audit();
-        if let Err(error) = audit.set_has_receivers(has_receivers).await {
-            tracing::warn!(%error, "Decisions of sessions are not passed on until the next start");
+        for receiver in RecordReceiver::ALL {
+            let is_set = self.0.parts.receivers.has(receiver);
+            if let Err(error) = audit.set_receives(receiver, is_set).await {
+                tracing::warn!(%error, "Decisions of sessions are not passed on until the next start");
+            }
         }
-        has_receivers
     }
 
     async fn seal_the_end(&self, tenancy: &Tenancy) -> Result<(), Error> {
@@ -169,7 +170,6 @@ impl AuditTrail {
         if let Err(error) = self.cut_if_due().await {
             tracing::warn!(%error, "Old records of the audit are removed later");
         }
-        self.anchor().await;
     }
 
     /// Returns the key that signs the audit.
@@ -181,6 +181,22 @@ impl AuditTrail {
     pub fn has_arguments(&self) -> bool {
         self.0.settings.has_arguments
     }
+}
+
+/// Does some work again and again until `stop`, which ends it where it is.
+async fn repeat<F: Future<Output = ()>>(
+    every: Duration,
+    stop: &CancellationToken,
+    work: impl Fn() -> F,
+) {
+    let mut ticks = tokio::time::interval(every);
+    let working = async {
+        loop {
+            ticks.tick().await;
+            work().await;
+        }
+    };
+    stop.run_until_cancelled(working).await;
 }
 
 /// A signature as it is given away: canonical JSON, in one line.

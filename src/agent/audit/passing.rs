@@ -7,7 +7,7 @@ use super::{AuditTrail, PASS_EVERY};
 use crate::domain::{Scope, Timestamp};
 use crate::net::SyslogMessage;
 use crate::store::Error;
-use crate::store::records::AuditRow;
+use crate::store::records::{AuditRow, RecordReceiver};
 
 /// A record, with the chain that it is of.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,10 @@ impl From<Error> for Failure {
 impl AuditTrail {
     /// Passes on what is due, unless another gateway does.
     pub(super) async fn pass_on_if_due(&self) {
+        let receivers = &self.0.parts.receivers;
+        if !RecordReceiver::ALL.iter().any(|it| receivers.has(*it)) {
+            return;
+        }
         let turn = PASS_EVERY.saturating_sub(Duration::from_secs(1));
         match self.take_turn("pass", turn).await {
             Ok(true) => self.pass_on().await,
@@ -48,45 +52,47 @@ impl AuditTrail {
         }
     }
 
-    /// Passes on what the receivers do not have yet. Failures are logged, and the next call tries again.
+    /// Passes on what the receivers do not have yet. Failures are logged, and the next call tries again. One that
+    /// is away holds up no other.
     pub async fn pass_on(&self) {
-        match self.pass_all().await {
+        let passes = RecordReceiver::ALL.map(|receiver| self.pass_to(receiver));
+        futures::future::join_all(passes).await;
+    }
+
+    async fn pass_to(&self, receiver: RecordReceiver) {
+        if !self.0.parts.receivers.has(receiver) {
+            return;
+        }
+        match self.pass_all(receiver).await {
             Ok(()) => {}
             Err(Failure::Store(error)) => {
                 tracing::warn!(%error, "Records of the audit are passed on later");
             }
             Err(Failure::Receiver(reason)) => {
-                tracing::warn!(reason, "A receiver did not take records of the audit");
+                let receiver = receiver.as_str();
+                tracing::warn!(
+                    receiver,
+                    reason,
+                    "A receiver did not take records of the audit"
+                );
             }
         }
     }
 
-    async fn pass_all(&self) -> Result<(), Failure> {
+    async fn pass_all(&self, receiver: RecordReceiver) -> Result<(), Failure> {
         let audit = self.0.parts.records.audit();
         for chain in audit.chains().await? {
-            self.pass_acts(&chain, "webhook").await?;
-            self.pass_acts(&chain, "syslog").await?;
+            self.pass_acts(&chain, receiver).await?;
         }
-        loop {
-            let Some((chain, decided)) = audit.unsent_decisions().await? else {
-                return Ok(());
-            };
-            for receiver in ["webhook", "syslog"] {
-                self.give_records(receiver, &chain, &decided).await?;
-            }
-            audit.decisions_sent(&chain, &decided).await?;
+        while let Some((chain, decided)) = audit.unsent_decisions(receiver).await? {
+            self.give_records(receiver, &chain, &decided).await?;
+            audit.decisions_sent(receiver, &chain, &decided).await?;
         }
+        Ok(())
     }
 
     /// Passes the acts of a chain on to one receiver, in their order.
-    async fn pass_acts(&self, chain: &Scope, receiver: &str) -> Result<(), Failure> {
-        let is_receiver = match receiver {
-            "webhook" => self.0.parts.receivers.webhook.is_some(),
-            _ => self.0.parts.receivers.syslog.is_some(),
-        };
-        if !is_receiver {
-            return Ok(());
-        }
+    async fn pass_acts(&self, chain: &Scope, receiver: RecordReceiver) -> Result<(), Failure> {
         let audit = self.0.parts.records.audit();
         let place = audit.cursor(chain, receiver).await?;
         let mut after = place.and_then(|place| place.parse().ok()).unwrap_or(0);
@@ -105,14 +111,14 @@ impl AuditTrail {
     /// Gives records to a receiver, if there is one.
     async fn give_records(
         &self,
-        receiver: &str,
+        receiver: RecordReceiver,
         chain: &Scope,
         rows: &[AuditRow],
     ) -> Result<(), Failure> {
         let receivers = &self.0.parts.receivers;
         let line = |record: &AuditRow| receivers.forms.line(PassedRecord { chain, record });
         match (receiver, &receivers.webhook, &receivers.syslog) {
-            ("webhook", Some((url, secret)), _) => {
+            (RecordReceiver::Webhook, Some((url, secret)), _) => {
                 let (first, last) = (rows.first(), rows.last());
                 let name =
                     |row: Option<&AuditRow>| row.map_or("", |row| row.place.as_str()).to_owned();
@@ -127,7 +133,7 @@ impl AuditTrail {
                 let posted = self.post(url, secret.as_ref(), message).await;
                 posted.map_err(Failure::Receiver)
             }
-            ("syslog", _, Some(syslog)) => {
+            (RecordReceiver::Syslog, _, Some(syslog)) => {
                 let message = |row: &AuditRow| SyslogMessage {
                     at: Timestamp(row.at).to_rfc3339(),
                     kind: row.act.clone(),
@@ -137,7 +143,7 @@ impl AuditTrail {
                 let sent = syslog.send(&messages).await;
                 sent.map_err(|error| Failure::Receiver(error.to_string()))
             }
-            _ => Ok(()),
+            (RecordReceiver::Webhook, None, _) | (RecordReceiver::Syslog, _, None) => Ok(()),
         }
     }
 }

@@ -112,7 +112,7 @@ impl AuditTrail {
         };
         audit.record_cut(chain, &last).await?;
         self.seal_chain(chain).await?;
-        audit.remove_cut(chain, last.n).await
+        audit.remove_cut(chain, &last).await
     }
 
     /// Takes the turn to do something for the installation, once in each interval.

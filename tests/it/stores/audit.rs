@@ -330,14 +330,15 @@ async fn cut_and_deleted(opened: &Opened) {
     let last = audit
         .last_before(&chain(), Timestamp(i64::MAX))
         .await
+        .unwrap()
         .unwrap();
-    audit.record_cut(&chain(), &last.unwrap()).await.unwrap();
+    audit.record_cut(&chain(), &last).await.unwrap();
     let rest = audit.records(&chain(), 4).await.unwrap();
     assert_eq!(rest[0].act, "chain.cut");
     // Before its signature, the cut proves nothing.
     assert_eq!(check(&rest, &[]).broken, Some(Break::Uncut(5)));
     let seal = seal(&records).await;
-    audit.remove_cut(&chain(), 4).await.unwrap();
+    audit.remove_cut(&chain(), &last).await.unwrap();
     assert_eq!(audit.records(&chain(), 0).await.unwrap(), rest);
     assert_eq!(audit.cut(&chain()).await.unwrap(), 4);
     let report = check(&rest, std::slice::from_ref(&seal));

@@ -3,10 +3,10 @@
 
 use serde_json::Value;
 
-use super::super::Error;
 pub use super::super::audit::Seal;
 use super::super::audit::{Act, ActName, ChainHead, StoredRecord};
 use super::super::db::{Arg, Db, PerRow, Statement, args};
+use super::super::{Error, clock};
 use super::{scope, session_id, tenant_id};
 use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp, UserId};
 
@@ -53,6 +53,26 @@ impl Note {
     pub fn detail(self, name: &str, value: impl Into<Value>) -> Self {
         Self {
             act: self.act.detail(name, value),
+        }
+    }
+}
+
+/// A receiver outside that is passed each record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordReceiver {
+    Webhook,
+    Syslog,
+}
+
+impl RecordReceiver {
+    /// All receivers.
+    pub const ALL: [Self; 2] = [Self::Webhook, Self::Syslog];
+
+    /// The name in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Webhook => "webhook",
+            Self::Syslog => "syslog",
         }
     }
 }
@@ -227,12 +247,14 @@ impl<'s> Audit<'s> {
             .await
     }
 
-    /// The seals that anchors are to be given now, oldest first; at most 500.
-    pub async fn due_anchors(&self, now: Timestamp) -> Result<Vec<DueAnchor>, Error> {
+    /// The seals that an anchor is to be given now, oldest first; at most 500.
+    pub async fn due_anchors(&self, anchor: &str, now: Timestamp) -> Result<Vec<DueAnchor>, Error> {
         let sql = "SELECT a.tenant, a.anchor, a.attempts, s.n, s.at, s.link, s.key, s.signature \
                    FROM audit_anchors a JOIN audit_seals s ON s.tenant = a.tenant AND s.n = a.n \
-                   WHERE a.done_at IS NULL AND a.due_at <= $1 ORDER BY a.due_at, a.n LIMIT $2";
-        let rows: Vec<DueRow> = self.db.fetch_all(sql, args![now.0, MAX_ROWS]).await?;
+                   WHERE a.anchor = $1 AND a.done_at IS NULL AND a.due_at <= $2 \
+                   ORDER BY a.due_at, a.n LIMIT $3";
+        let values = args![anchor, now.0, MAX_ROWS];
+        let rows: Vec<DueRow> = self.db.fetch_all(sql, values).await?;
         rows.into_iter().map(DueRow::into_due).collect()
     }
 
@@ -295,19 +317,22 @@ impl<'s> Audit<'s> {
         sessions: &[(String, u64, String)],
     ) -> Result<(), Error> {
         const KEEP: PerRow = PerRow {
-            before: "INSERT INTO audit_sessions (tenant, session, version) VALUES ",
-            row: "(?, ?, ?)",
+            before: "INSERT INTO audit_sessions (tenant, session, version, at) VALUES ",
+            row: "(?, ?, ?, ?)",
             between: ", ",
-            after: " ON CONFLICT (tenant, session) DO UPDATE SET version = excluded.version",
+            after: " ON CONFLICT (tenant, session) DO UPDATE SET version = excluded.version, \
+                    at = excluded.at",
         };
         let list = sessions.iter().map(|(session, version, link)| {
             serde_json::json!({ "id": session, "link": link, "version": version })
         });
         let act = Act::new(ActName::SessionsSealed, tenant, "tenant", tenant.as_str())
             .detail("sessions", list.collect::<Vec<_>>());
+        // Before the record itself, so that its removal takes this along.
+        let at = clock::now().0;
         let rows = sessions.iter().map(|(session, version, _)| {
             let version = i64::try_from(*version).unwrap_or(i64::MAX);
-            args![tenant.as_str(), session.as_str(), version]
+            args![tenant.as_str(), session.as_str(), version, at]
         });
         let mut statements: Vec<Statement> = KEEP.statements(rows).collect();
         if let Some(last) = statements.pop() {
@@ -334,32 +359,41 @@ impl<'s> Audit<'s> {
         Ok(self.db.execute(sql, values).await? > 0)
     }
 
-    /// Says whether anybody outside gets records: decisions wait for them from now on.
-    pub async fn set_has_receivers(&self, has_receivers: bool) -> Result<(), Error> {
-        let sql = if has_receivers {
-            "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ('', 'receivers', '') \
+    /// Notes whether a receiver gets records: decisions wait for it from now on.
+    pub async fn set_receives(&self, receiver: RecordReceiver, is_set: bool) -> Result<(), Error> {
+        let sql = if is_set {
+            "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ('', $1, '') \
              ON CONFLICT DO NOTHING"
         } else {
-            "DELETE FROM audit_cursors WHERE tenant = '' AND receiver = 'receivers'"
+            "DELETE FROM audit_cursors WHERE tenant = '' AND receiver = $1"
         };
-        self.db.execute(sql, args![]).await?;
+        self.db.execute(sql, args![receiver.as_str()]).await?;
         Ok(())
     }
 
     /// The last record of a chain that a receiver has.
-    pub async fn cursor(&self, chain: &Scope, receiver: &str) -> Result<Option<String>, Error> {
+    pub async fn cursor(
+        &self,
+        chain: &Scope,
+        receiver: RecordReceiver,
+    ) -> Result<Option<String>, Error> {
         let sql = "SELECT place FROM audit_cursors WHERE tenant = $1 AND receiver = $2";
-        let values = args![chain.as_str(), receiver];
+        let values = args![chain.as_str(), receiver.as_str()];
         let row: Option<(String,)> = self.db.fetch_optional(sql, values).await?;
         Ok(row.map(|(place,)| place))
     }
 
     /// Stores the last record of a chain that a receiver has. It never goes back.
-    pub async fn set_cursor(&self, chain: &Scope, receiver: &str, at: &str) -> Result<(), Error> {
+    pub async fn set_cursor(
+        &self,
+        chain: &Scope,
+        receiver: RecordReceiver,
+        at: &str,
+    ) -> Result<(), Error> {
         let sql = "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ($1, $2, $3) \
                    ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place \
                    WHERE CAST(audit_cursors.place AS BIGINT) < CAST(excluded.place AS BIGINT)";
-        let values = args![chain.as_str(), receiver, at];
+        let values = args![chain.as_str(), receiver.as_str(), at];
         self.db.execute(sql, values).await?;
         Ok(())
     }
@@ -388,17 +422,21 @@ impl<'s> Audit<'s> {
         self.db.append(vec![act]).await
     }
 
-    /// Removes the records up to one that a signed record of the chain names.
-    pub async fn remove_cut(&self, chain: &Scope, through: i64) -> Result<(), Error> {
+    /// Removes the records up to one that a signed record of the chain names. Sessions that are recorded there
+    /// are to be recorded again.
+    pub async fn remove_cut(&self, chain: &Scope, last: &ChainHead) -> Result<(), Error> {
         let cut = "INSERT INTO audit_cuts (tenant, through) VALUES ($1, $2) \
                    ON CONFLICT (tenant) DO UPDATE SET through = excluded.through \
                    WHERE audit_cuts.through < excluded.through";
-        let which = || args![chain.as_str(), through];
+        let which = || args![chain.as_str(), last.n];
         let records = "DELETE FROM audit WHERE tenant = $1 AND n <= $2";
         let seals = "DELETE FROM audit_seals WHERE tenant = $1 AND n <= $2";
         let anchors = "DELETE FROM audit_anchors WHERE tenant = $1 AND n <= $2";
-        let statements = [cut, anchors, seals, records].map(|sql| Statement::new(sql, which()));
-        self.db.execute_all(statements.into()).await?;
+        let sessions = "DELETE FROM audit_sessions WHERE tenant = $1 AND at <= $2";
+        let sessions = Statement::new(sessions, args![chain.as_str(), last.at]);
+        let cut = [cut, anchors, seals, records].map(|sql| Statement::new(sql, which()));
+        let statements = cut.into_iter().chain([sessions]);
+        self.db.execute_all(statements.collect()).await?;
         Ok(())
     }
 
@@ -455,32 +493,60 @@ impl<'s> Audit<'s> {
         self.db.fetch_all(sql, args![tenant]).await
     }
 
-    /// Decisions that the receivers outside do not have yet, of one tenant, oldest first; at most 500.
-    pub async fn unsent_decisions(&self) -> Result<Option<(Scope, Vec<AuditRow>)>, Error> {
-        let sql = "SELECT tenant FROM decisions WHERE NOT is_sent LIMIT 1";
+    /// Decisions that a receiver does not have yet, of one tenant, oldest first; at most 500.
+    pub async fn unsent_decisions(
+        &self,
+        receiver: RecordReceiver,
+    ) -> Result<Option<(Scope, Vec<AuditRow>)>, Error> {
+        let sql = match receiver {
+            RecordReceiver::Webhook => "SELECT tenant FROM decisions WHERE NOT is_posted LIMIT 1",
+            RecordReceiver::Syslog => "SELECT tenant FROM decisions WHERE NOT is_logged LIMIT 1",
+        };
         let first: Option<(String,)> = self.db.fetch_optional(sql, args![]).await?;
         let Some((tenant,)) = first else {
             return Ok(None);
         };
-        let sql = "SELECT at, session || '.' || version || '.' || place AS place, act, person, \
-                   session, body, '' AS link FROM decisions WHERE tenant = $1 AND NOT is_sent \
-                   ORDER BY at, session, version, decisions.place LIMIT $2";
+        let sql = match receiver {
+            RecordReceiver::Webhook => {
+                "SELECT at, session || '.' || version || '.' || place AS place, act, person, \
+                 session, body, '' AS link FROM decisions WHERE tenant = $1 AND NOT is_posted \
+                 ORDER BY at, session, version, decisions.place LIMIT $2"
+            }
+            RecordReceiver::Syslog => {
+                "SELECT at, session || '.' || version || '.' || place AS place, act, person, \
+                 session, body, '' AS link FROM decisions WHERE tenant = $1 AND NOT is_logged \
+                 ORDER BY at, session, version, decisions.place LIMIT $2"
+            }
+        };
         let rows = self.db.fetch_all(sql, args![tenant.as_str(), MAX_ROWS]);
         Ok(Some((scope(tenant.clone())?, rows.await?)))
     }
 
-    /// Says that the receivers have decisions of [`Self::unsent_decisions`].
-    pub async fn decisions_sent(&self, chain: &Scope, rows: &[AuditRow]) -> Result<(), Error> {
-        const SENT: PerRow = PerRow {
-            before: "UPDATE decisions SET is_sent = TRUE WHERE ",
+    /// Notes that a receiver has decisions of [`Self::unsent_decisions`].
+    pub async fn decisions_sent(
+        &self,
+        receiver: RecordReceiver,
+        chain: &Scope,
+        rows: &[AuditRow],
+    ) -> Result<(), Error> {
+        const POSTED: PerRow = PerRow {
+            before: "UPDATE decisions SET is_posted = TRUE WHERE ",
             row: "(tenant = ? AND session || '.' || version || '.' || place = ? AND session = ?)",
             between: " OR ",
             after: "",
         };
+        const LOGGED: PerRow = PerRow {
+            before: "UPDATE decisions SET is_logged = TRUE WHERE ",
+            ..POSTED
+        };
+        let sent = match receiver {
+            RecordReceiver::Webhook => POSTED,
+            RecordReceiver::Syslog => LOGGED,
+        };
         let rows = rows
             .iter()
             .map(|row| args![chain.as_str(), row.place.as_str(), row.session.as_str()]);
-        self.db.execute_all(SENT.statements(rows).collect()).await?;
+        self.db.execute_all(sent.statements(rows).collect()).await?;
         Ok(())
     }
 }
@@ -545,9 +611,10 @@ pub(super) fn keep_decisions<'r>(
 ) -> impl Iterator<Item = Statement> {
     const KEEP: PerRow = PerRow {
         before: "INSERT INTO decisions (tenant, session, version, place, at, owner, act, person, \
-                 server, tool, verdict, body, is_sent) VALUES ",
+                 server, tool, verdict, body, is_posted, is_logged) VALUES ",
         row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOT EXISTS (SELECT 1 FROM audit_cursors \
-              WHERE tenant = '' AND receiver = 'receivers'))",
+              WHERE tenant = '' AND receiver = 'webhook'), NOT EXISTS (SELECT 1 FROM audit_cursors \
+              WHERE tenant = '' AND receiver = 'syslog'))",
         between: ", ",
         after: " ON CONFLICT DO NOTHING",
     };

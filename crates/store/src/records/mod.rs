@@ -45,7 +45,9 @@ mod webhooks;
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::{AttachedTo, Attachments, PutOutcome};
-pub use audit::{AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, Note, Seal};
+pub use audit::{
+    AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, Note, RecordReceiver, Seal,
+};
 pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};

@@ -311,9 +311,7 @@ pub fn records(before: &Control, commit: &Commit) -> Vec<DecisionRecord> {
     let events = commit.events.as_slice();
     let needing = events.iter().rposition(needs_call);
     // Only decisions about calls are derived from the state, and the first event meets `before` itself.
-    let mut control = needing
-        .filter(|place| *place > 0)
-        .map(|_| before.clone());
+    let mut control = needing.filter(|place| *place > 0).map(|_| before.clone());
     let mut records = Vec::new();
     let mut seq = commit.seq;
     for (place, event) in events.iter().enumerate() {
