@@ -39,6 +39,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "providers", description = "Model providers"),
         (name = "usage", description = "What was used, and what it cost"),
         (name = "budgets", description = "What may be spent"),
+        (name = "audit", description = "Who did what, in a chain that a stranger can verify"),
         (name = "rules", description = "Which calls run, ask or are refused"),
         (name = "skills", description = "Folders of instructions that models read when a task fits"),
         (name = "notifications", description = "Who is told outside of the page when calls wait"),
