@@ -18,7 +18,7 @@ build_page() { npm --prefix web run build; }
 # A new page means a new release build of the gateway, so a start without changes builds neither.
 build_changed_page() {
     local stamp=web/node_modules/.sepal-page sum
-    sum=$(find web public \( -name node_modules -o -path web/dist -o -name '*.generated.ts' \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+    sum=$(find web public clients/typescript/src \( -name node_modules -o -path web/dist -o -name '*.generated.ts' \) -prune -o -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum)
     if [[ ! -f web/dist/index.html || ! -f $stamp || $(<"$stamp") != "$sum" ]]; then
         build_page
         printf '%s\n' "$sum" >"$stamp"
@@ -67,6 +67,7 @@ start() {
 
 dev() {
     step 'Install packages of the page' npm_install web
+    step 'Install packages of the client' npm_install clients/typescript
     step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Build the gateway' cargo build --locked --workspace --bins
     npm --prefix web run dev &

@@ -64,6 +64,7 @@ lint_description() {
 
 lint_page() {
     step 'Install packages of the page' npm_install web
+    step 'Install packages of the client' npm_install clients/typescript
     step 'Lints of the page' npm --prefix web run lint
     step 'Types of the page' npm --prefix web run typecheck
     step 'Lints of the description of the REST door' lint_description

@@ -9,7 +9,7 @@ import { parseTexts, type Texts } from './scripts/texts.ts'
 const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.woff2$/
 
 /** What every page needs. */
-const BASE = /vite\/preload-helper|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!inputGuard|printing)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph|TextField)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
+const BASE = /vite\/preload-helper|clients\/typescript\/src\/|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!inputGuard|printing)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph|TextField)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
 /** What a session needs before its first word can be read. */
 const SESSION = /web\/src\/(session\/|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 
@@ -113,6 +113,7 @@ export default defineConfig({
       // Ours draws what is in the bundle and nothing else.
       '@iconify/vue': fileURLToPath(new URL('./src/ui/iconify.ts', import.meta.url)),
       '@': fileURLToPath(new URL('./src', import.meta.url)),
+      'sepal-client': fileURLToPath(new URL('../clients/typescript/src/index.ts', import.meta.url)),
       // Messages are parsed by scripts/texts.ts: neither the parser of FormatJS nor vue-i18n's compiler is shipped.
       ...(process.env['VITEST'] ? {} : { '@formatjs/icu-messageformat-parser': '@formatjs/icu-messageformat-parser/no-parser.js' }),
       'vue-i18n': 'vue-i18n/dist/vue-i18n.runtime.esm-bundler.js',
@@ -147,6 +148,8 @@ export default defineConfig({
     manifest: true,
   },
   server: {
+    // The client lies beside the page.
+    fs: { allow: ['.', '../public', '../clients/typescript/src'] },
     proxy: {
       '/api': 'http://127.0.0.1:3000',
       '/socket.io': { target: 'ws://127.0.0.1:3000', ws: true },

@@ -9,6 +9,8 @@ export interface SepalOptions {
   url: string
   /** An API key. Without one, sign in; in a browser, the cookie of the page is used. */
   key?: string
+  /** The token of a page that has a cookie already; `GET /api/auth/me` says it. */
+  csrfToken?: () => string
   fetch?: typeof fetch
 }
 
@@ -21,12 +23,14 @@ export class Sepal {
   private readonly fetch: typeof fetch
   /** Of a sign-in outside of a browser. */
   private cookie: string | null = null
-  private csrfToken = ''
+  private csrfToken: () => string
 
-  constructor({ url, key, fetch: own }: SepalOptions) {
+  constructor({ url, key, csrfToken, fetch: own }: SepalOptions) {
     this.base = url.endsWith('/') ? url : `${url}/`
     this.key = key
-    this.fetch = own ?? fetch
+    this.csrfToken = csrfToken ?? (() => '')
+    // A browser's own function refuses to be called as a method of anything else.
+    this.fetch = own ?? ((...args) => fetch(...args))
   }
 
   /** Asks the REST door. */
@@ -80,7 +84,8 @@ export class Sepal {
         return (await response.json()) as Schemas['Me']
       },
     )
-    this.csrfToken = me.csrfToken ?? ''
+    const token = me.csrfToken ?? ''
+    this.csrfToken = () => token
     return me
   }
 
@@ -130,7 +135,7 @@ export class Sepal {
     if (this.key !== undefined) return { Authorization: `Bearer ${this.key}` }
     return {
       ...(this.cookie === null ? {} : { Cookie: this.cookie }),
-      ...(method === 'get' ? {} : { 'X-CSRF-Token': this.csrfToken }),
+      ...(method === 'get' ? {} : { 'X-CSRF-Token': this.csrfToken() }),
     }
   }
 }

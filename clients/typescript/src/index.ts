@@ -1,5 +1,5 @@
 export { Sepal, type SepalOptions, type TypedEvent } from './client.js'
 export { isPassing, Session, type Card, type SessionEvent } from './session.js'
-export { RequestError, type Problem, type Schemas } from './request.js'
+export { RequestError, type Answer, type Arguments, type Method, type OperationOf, type PathOf, type Problem, type QueryOf, type Schemas } from './request.js'
 export { follow, type StreamEvent, type StreamOptions } from './stream.js'
 export type { Acknowledgement, Commands, ListEvents, SessionEvents } from './events.generated.js'

@@ -21,6 +21,8 @@ type Success<O extends Operation> = Json<O['responses'][keyof O['responses'] & (
 export type Answer<O extends Operation> = [Success<O>] extends [never] ? undefined : Success<O>
 
 type PathParameters<O extends Operation> = O['parameters'] extends { path: infer Path } ? { path: Path } : { path?: undefined }
+/** The parameters behind the `?` of an operation. */
+export type QueryOf<M extends Method, P extends PathOf<M>> = NonNullable<OperationOf<M, P>['parameters']['query']>
 type Query<O extends Operation> = { query?: O['parameters']['query'] }
 type Body<O extends Operation> = O extends { requestBody: infer Content } ? { body: Json<Content> } : { body?: Json<NonNullable<O['requestBody']>> }
 

@@ -1,7 +1,7 @@
 /** What can be chosen, as one list; addresses by patterns; and a prompt as the words of a message. Pure. */
 import { t } from '@/locales'
 import { request } from '@/wire/request'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import './texts.en.json'
 
 /** An argument that the person fills in. */
@@ -98,10 +98,10 @@ export function wordsOf({ messages }: Prompt): string {
 
 // The requests about resources and prompts of a session's servers.
 
-type ServerResources = components['schemas']['ServerResources']
-type ServerPrompts = components['schemas']['ServerPrompts']
-type PromptItem = components['schemas']['PromptItem']
-export type Prompt = components['schemas']['Prompt']
+type ServerResources = Schemas['ServerResources']
+type ServerPrompts = Schemas['ServerPrompts']
+type PromptItem = Schemas['PromptItem']
+export type Prompt = Schemas['Prompt']
 
 export const door = {
   resources: (id: string) => request('get', '/api/sessions/{id}/resources', { path: { id } }),
@@ -110,6 +110,6 @@ export const door = {
     request('post', '/api/sessions/{id}/resources/read', { path: { id }, body: { server, uri } }),
   prompt: (id: string, server: string, name: string, values: Record<string, string>) =>
     request('post', '/api/sessions/{id}/prompts/get', { path: { id }, body: { server, name, arguments: values } }),
-  complete: (id: string, body: components['schemas']['CompleteArgumentRequest']) =>
+  complete: (id: string, body: Schemas['CompleteArgumentRequest']) =>
     request('post', '/api/sessions/{id}/completions', { path: { id }, body }),
 }

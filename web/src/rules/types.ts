@@ -6,11 +6,9 @@ import { describeCall, oneLineArguments } from '@/approval/call/describe'
 import { t } from '@/locales'
 import { count, date, dateTime } from '@/locales/format'
 import { inOneLine } from '@/text/shorten'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import type { JsonObject } from '@/wire/types'
 import './texts.en.json'
-
-type Schemas = components['schemas']
 
 export type RuleEffect = Schemas['ToolEffect']
 export type RuleScope = Schemas['RuleScope']

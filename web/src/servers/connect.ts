@@ -1,11 +1,11 @@
 /** The requests about the person's own connections to servers. */
 import { t } from '@/locales'
 import { reasonOr, request } from '@/wire/request'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import './connect.en.json'
 
-export type ServerConnection = components['schemas']['ServerConnection']
-export type FinishConnection = components['schemas']['FinishConnectionRequest']
+export type ServerConnection = Schemas['ServerConnection']
+export type FinishConnection = Schemas['FinishConnectionRequest']
 
 export const door = {
   list: () => request('get', '/api/mcp/oauth/connections'),

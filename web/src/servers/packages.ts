@@ -1,11 +1,11 @@
 /** Requests about bundles and packages, which are loaded with the components that show them. */
 import { request, retried } from '@/wire/request'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import type { ServerConfig } from '@/wire/restTypes'
 import { send, type UploadWatch } from '@/wire/upload'
 
-export type Bundle = components['schemas']['Bundle']
-export type BundleValue = components['schemas']['BundleValue']
+export type Bundle = Schemas['Bundle']
+export type BundleValue = Schemas['BundleValue']
 export interface Filled {
   name: string
   config: ServerConfig

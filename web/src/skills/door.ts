@@ -2,12 +2,12 @@
 import { t } from '@/locales'
 import { address } from '@/wire/base'
 import { csrf, reasonOr, request, RequestError, retried } from '@/wire/request'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import type { Problem } from '@/wire/restTypes'
 import './texts.en.json'
 
-export type Skill = components['schemas']['SkillItem']
-export type SkillsPage = components['schemas']['SkillsPage']
+export type Skill = Schemas['SkillItem']
+export type SkillsPage = Schemas['SkillsPage']
 export type Scope = Skill['scope']
 
 /** What is wrong with an upload, or only odd. */

@@ -2,7 +2,7 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
 import { forgetTyped } from '@/browser/storage'
-import { RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
+import { problemOf, RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { Installation, Me } from '@/wire/restTypes'
 import { useSessions } from './sessions'
@@ -52,9 +52,10 @@ export const usePerson = defineStore('person', () => {
     } catch (error) {
       if (!(error instanceof RequestError) || error.status !== 401) throw error
       me.value = null
-      installation.value = error.problem.installation ?? null
+      const problem = problemOf(error)
+      installation.value = problem.installation ?? null
       if (installation.value) noteVersion(installation.value.version)
-      needsSetup.value = error.problem.setupNeeded ?? false
+      needsSetup.value = problem.setupNeeded ?? false
       isKnown.value = true
     }
   }

@@ -1,6 +1,6 @@
 /** Which hosts a view may reach, by the word of the person: asked for each set of hosts of a server, and forgotten with the page. */
 import { request } from '@/wire/request'
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 
 const WAYS = ['connect', 'load', 'frames', 'base'] as const
 
@@ -31,7 +31,7 @@ function keyOf(server: string, view: ViewDocument): string {
 
 // Requests the document of a view.
 
-export type ViewDocument = components['schemas']['ViewDocument']
+export type ViewDocument = Schemas['ViewDocument']
 
 export const door = {
   readFor: (id: string, callId: string, uri: string) => request('post', '/api/sessions/{id}/views/resources', { path: { id }, body: { callId, uri } }),

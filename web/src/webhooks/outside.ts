@@ -2,14 +2,14 @@
  * The requests about being told outside of the page. They stand beside their parts, and not in `rest.ts`, so that
  * they come with the settings and not with every session.
  */
-import type { components } from '@/wire/rest.generated'
+import type { Schemas } from 'sepal-client'
 import { reasonOr, request } from '@/wire/request'
 import { t } from '@/locales'
 import '@/settings/texts.en.json'
 
-export type Webhook = components['schemas']['WebhookItem']
-export type WebhookTest = components['schemas']['TestWebhookResponse']
-export type MailChoice = components['schemas']['MailChoice']
+export type Webhook = Schemas['WebhookItem']
+export type WebhookTest = Schemas['TestWebhookResponse']
+export type MailChoice = Schemas['MailChoice']
 
 export const outside = {
   webhooks: () => request('get', '/api/webhooks'),

@@ -1,65 +1,16 @@
 /**
- * A request of the REST door: it knows the cookie, the CSRF token and problem+json. Which paths there are, what they
- * take and what they answer is read from the description of the door (`rest.generated.ts`), so a wrong one does not
- * compile.
+ * Requests of the REST door, by the client that programs use as well: it knows every path, what the path takes and
+ * what it answers. Here stands what only a page knows: its cookie's CSRF token, and a sign-in that another tab changed.
  */
+import { RequestError, Sepal, type Answer, type Arguments, type Method, type OperationOf, type PathOf } from 'sepal-client'
 import { address } from './base'
-import type { paths } from './rest.generated'
 import type { Problem } from './restTypes'
 
-type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
-/** The paths that have this method. */
-type PathOf<M extends Method> = { [P in keyof paths]: paths[P] extends Record<M, object> ? P : never }[keyof paths]
+export { RequestError }
 
-interface Operation {
-  parameters: { path?: unknown; query?: unknown }
-  requestBody?: unknown
-  responses: object
-}
-type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][M] extends Operation ? paths[P][M] : never
-
-type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never
-type Success<O extends Operation> = Json<O['responses'][keyof O['responses'] & (200 | 201 | 202)]>
-/** Nothing where only 204 is answered. */
-type Answer<O extends Operation> = [Success<O>] extends [never] ? undefined : Success<O>
-
-type PathParameters<O extends Operation> = O['parameters'] extends { path: infer Path } ? { path: Path } : { path?: undefined }
-type Query<O extends Operation> = { query?: O['parameters']['query'] }
-type Body<O extends Operation> = O extends { requestBody: infer Content } ? { body: Json<Content> } : { body?: Json<NonNullable<O['requestBody']>> }
-type Options<O extends Operation> = PathParameters<O> & Query<O> & Body<O> & {
-  /** Lets the request outlive the page; used when a tab closes. */
-  keepalive?: boolean
-}
-type Arguments<O extends Operation> = object extends Options<O> ? [options?: Options<O>] : [options: Options<O>]
-
-/** What is sent, whatever the operation. */
-interface Sent {
-  path?: object
-  query?: object
-  body?: unknown
-  keepalive?: boolean
-}
-
-/** A refused request. `code` is `offline` when no answer came at all. */
-export class RequestError extends Error {
-  readonly code: string
-  readonly requestId: string | undefined
-  readonly fields: { field: string; message: string }[]
-
-  constructor(
-    readonly status: number,
-    readonly problem: Problem,
-  ) {
-    super(problem.detail ?? problem.title ?? problem.code ?? `status ${status}`)
-    this.code = problem.code ?? (status === 0 ? 'offline' : `http_${status}`)
-    this.requestId = problem.requestId
-    this.fields = problem.errors ?? []
-  }
-
-  /** Signing in anew in another tab makes another token. */
-  get isOfToken(): boolean {
-    return this.fields.some(({ field }) => field === 'X-CSRF-Token')
-  }
+/** The refusal with what some paths add to it. */
+export function problemOf(error: RequestError): Problem {
+  return error.problem as Problem
 }
 
 /** What the server says of a refusal; nothing where no request was refused. */
@@ -72,7 +23,17 @@ export function reasonOr(error: unknown, noAnswer: string): string {
   return error instanceof RequestError && error.status !== 0 ? error.message : noAnswer
 }
 
+/** Signing in anew in another tab makes another token. */
+function isOfToken({ fields }: RequestError): boolean {
+  return fields.some(({ field }) => field === 'X-CSRF-Token')
+}
+
 let csrfToken = ''
+
+/** The address of a page changes only in tests. */
+function door(): Sepal {
+  return new Sepal({ url: address(''), csrfToken: csrf })
+}
 
 /** Called with every answer that carries the token (`me`, setup, login, link). */
 export function setCsrfToken(token: string): void {
@@ -103,7 +64,7 @@ export async function request<M extends Method, P extends PathOf<M>>(
   path: P,
   ...[options]: Arguments<OperationOf<M, P>>
 ): Promise<Answer<OperationOf<M, P>>> {
-  return retried(path, () => requestOnce(method, path, (options ?? {}) as Sent) as Promise<Answer<OperationOf<M, P>>>)
+  return retried(path, () => door().request(method, path, ...([options] as unknown as Arguments<OperationOf<M, P>>)))
 }
 
 /** Asks once more where another sign-in of the same person only made another token. */
@@ -114,45 +75,7 @@ export async function retried<T>(path: string, ask: () => Promise<T>): Promise<T
     if (!(error instanceof RequestError)) throw error
     // Signing in says by itself what its refusal means.
     if (error.status === 401 && !path.startsWith('/api/auth/')) signIn?.onSignedOut()
-    if (!error.isOfToken || (await signIn?.renew()) !== true) throw error
+    if (!isOfToken(error) || (await signIn?.renew()) !== true) throw error
     return ask()
-  }
-}
-
-async function requestOnce(method: Method, path: string, sent: Sent): Promise<unknown> {
-  const { body, keepalive } = sent
-  const headers: Record<string, string> = { Accept: 'application/json' }
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
-  if (method !== 'get') headers['X-CSRF-Token'] = csrfToken
-  let response: Response
-  try {
-    response = await fetch(addressOf(path, sent), {
-      method: method.toUpperCase(),
-      headers,
-      credentials: 'same-origin',
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      ...(keepalive ? { keepalive } : {}),
-    })
-  } catch {
-    throw new RequestError(0, {})
-  }
-  if (!response.ok) throw new RequestError(response.status, await problemOf(response))
-  return response.status === 204 ? undefined : response.json()
-}
-
-/** The path with its parameters, and the query without what is not given. */
-function addressOf(path: string, { path: parameters = {}, query = {} }: Sent): string {
-  const filled = new Map(Object.entries(parameters))
-  const to = path.slice(1).replace(/{(\w+)}/g, (_, name: string) => encodeURIComponent(String(filled.get(name))))
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
-  const search = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString()
-  return address(search === '' ? to : `${to}?${search}`)
-}
-
-async function problemOf(response: Response): Promise<Problem> {
-  try {
-    return (await response.json()) as Problem
-  } catch {
-    return {}
   }
 }

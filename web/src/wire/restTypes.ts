@@ -2,10 +2,8 @@
  * The types of the REST door as the page names them. They are those of its description; by hand stands here only what
  * the description leaves open, and that has to fit into it.
  */
-import type { components, paths } from './rest.generated'
+import type { QueryOf, Schemas } from 'sepal-client'
 import type { Queue, ToolAnnotations } from './types'
-
-type Schemas = components['schemas']
 
 /** A type of the description with some fields said more exactly; a field that it does not have does not compile. */
 type Exactly<T, Fields extends { [Name in keyof Fields]: Name extends keyof T ? T[Name] : never }> = Omit<T, keyof Fields> & Fields
@@ -49,19 +47,19 @@ export type UsagePage = Schemas['UsagePage']
 export type UsageItem = Schemas['UsageItem']
 export type UsagePerson = Schemas['UsagePerson']
 export type RequestUsage = Schemas['RequestUsage']
-export type AuditQuery = NonNullable<paths['/api/audit']['get']['parameters']['query']>
+export type AuditQuery = QueryOf<'get', '/api/audit'>
 export type AuditRecord = Schemas['AuditRecord']
 export type AuditPage = Schemas['AuditRecordsPage']
 export type AuditState = Schemas['AuditState']
 export type AuditVerification = Schemas['AuditVerification']
 
-export type UsageQuery = NonNullable<paths['/api/usage']['get']['parameters']['query']>
+export type UsageQuery = QueryOf<'get', '/api/usage'>
 export type UsageParts = Schemas['UsageParts']
 
 export type BudgetItem = Schemas['BudgetItem']
 export type BudgetsPage = Schemas['BudgetsPage']
 export type BudgetChange = Schemas['SetBudgetRequest']
-export type BudgetWhose = NonNullable<paths['/api/budgets']['delete']['parameters']['query']>
+export type BudgetWhose = QueryOf<'delete', '/api/budgets'>
 
 /** The entry of an MCP server as files and `/api/mcp` spell it (docs/mcp-servers.md). */
 export type ServerConfig = {

@@ -2,7 +2,7 @@
  * What crosses the wire, as docs/protocol.md and the server's event table name it,
  * and the view models that the reducer makes of it.
  */
-import type { components } from './rest.generated'
+import type { Schemas } from 'sepal-client'
 
 export type Seq = number
 
@@ -173,7 +173,7 @@ export interface Settlement {
 }
 
 /** A journaled event as `system:ready.state.transcript` and the events route give it: its `args` are those of the live one. */
-export type StoredEvent = components['schemas']['EventItem']
+export type StoredEvent = Schemas['EventItem']
 
 export interface WaitingMessage {
   text: string
