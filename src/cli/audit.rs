@@ -28,7 +28,7 @@ pub(super) enum AuditCommand {
         file: Option<PathBuf>,
         /// A public key whose signatures count: PEM, a file with it, or base64url. Without it, the key of this
         /// installation.
-        #[arg(long, value_name = "KEY")]
+        #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
         key: Vec<String>,
     },
     /// Write the whole audit with its signatures, one line each.

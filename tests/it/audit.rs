@@ -1,13 +1,19 @@
 //! The audit, on the whole app: who did what, what was decided in sessions, signatures, exports and the check.
 
+use std::path::Path;
+
 use reqwest::Method;
 use sepal::agent::{ExportLine, check_lines};
 use sepal::domain::Role;
 use sepal::store::audit::PublicKey;
 use serde_json::{Value, json};
 
+use crate::model_stub::ModelStub;
 use crate::rest::{Answer, Client};
-use crate::support::{TestApp, TestSocket};
+use crate::support::postgres::new_database;
+use crate::support::{
+    DEADLINE, RedisServer, Server, TestApp, TestSocket, colleague_with, person, sepal,
+};
 
 async fn acts(client: &Client, query: &str) -> Vec<Value> {
     let page = client.get(&format!("/api/audit?{query}")).await.ok(200);
@@ -278,11 +284,18 @@ async fn signatures_are_kept_outside_and_what_fails_is_told() {
     let ann = app.person_with("acme", Role::Owner).await;
     let client = Client::with_key(&app, &ann.key);
     app.audit.seal().await.unwrap();
-    // A pass ends for an anchor that fails, and the installation has a signature as well.
-    for _ in 0..2 {
-        app.audit.anchor().await;
-    }
-    let state = client.get("/api/audit/state").await.ok(200);
+    // A pass ends for an anchor at the first failure, and there are other signatures.
+    let failing = async {
+        loop {
+            app.audit.anchor().await;
+            let state = client.get("/api/audit/state").await.ok(200);
+            let mut anchors = state["anchors"].as_array().unwrap().iter();
+            if anchors.any(|one| one["anchor"] == "timestamp" && one["error"].is_string()) {
+                return state;
+            }
+        }
+    };
+    let state = tokio::time::timeout(DEADLINE, failing).await.unwrap();
     let sealed = &state["sealed"];
     let line = json!({ "at": state_at(sealed), "key": sealed["key"], "link": sealed["link"],
         "n": sealed["n"], "signature": sealed["signature"], "tenant": ann.tenant.as_str() })
@@ -346,4 +359,128 @@ async fn a_receiver_gets_every_record_although_it_was_away_and_another_one_is() 
         assert_eq!(given.matches(&record).count(), 1, "{record} in {given}");
     }
     app.stop().await;
+}
+
+/// Runs `sepal` with arguments beside a server, and returns whether it succeeded, its output and its errors.
+fn beside_server(data: &Path, env: &[(&str, &str)], args: &[&str]) -> (bool, String, String) {
+    let output = sepal(data)
+        .envs(env.iter().copied())
+        .args(args)
+        .output()
+        .unwrap();
+    let [wrote, failed] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.success(), wrote, failed)
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_in_the_chain_after_a_kill() {
+    the_chain_survives_kills(None).await;
+}
+
+#[tokio::test]
+async fn what_two_gateways_acknowledged_is_in_the_chain_after_kills() {
+    let database = new_database().await;
+    let redis = RedisServer::start();
+    the_chain_survives_kills(Some((&database, &redis.url()))).await;
+}
+
+/// Two people change things at once, at the same gateway or at one each, and a gateway is killed meanwhile.
+async fn the_chain_survives_kills(shared: Option<(&str, &str)>) {
+    let mut env = vec![
+        ("SPL_SANDBOX", "none"),
+        ("SPL_SECRET_KEY", "a key of thirty-two characters or more"),
+    ];
+    if let Some((database, redis)) = shared {
+        env.extend([("DATABASE_URL", database), ("SPL_REDIS_URL", redis)]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let gateways = if shared.is_some() { 2 } else { 1 };
+    let model = ModelStub::start().await;
+    let start = || -> Vec<Server> {
+        let data = (0..gateways).map(|gateway| folder.path().join(format!("data-{gateway}")));
+        data.map(|data| Server::start_with(&data, &model, &env))
+            .collect()
+    };
+    let mut servers = start();
+    let data = folder.path().join("data-0");
+    person(&data, &env);
+    let people = ["ben", "cleo"].map(|name| colleague_with(&data, &env, name, "owner"));
+    let mut acknowledged = Vec::new();
+    for round in 0..3 {
+        let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let work = people.iter().enumerate().map(|(at, person)| {
+            let address = servers[at % servers.len()].address;
+            let client = Client::at(address, &person.key);
+            let told = told.clone();
+            async move {
+                for count in 0.. {
+                    let tool = format!("tool-{round}-{at}-{count}");
+                    let rule = json!({ "effect": "deny", "scope": "tenant", "server": "sandbox",
+                        "tool": tool });
+                    let answer = client
+                        .request(Method::POST, "/api/rules")
+                        .json(&rule)
+                        .send();
+                    // Killed while it answered, it did not acknowledge.
+                    let Ok(answer) = answer.await else {
+                        return;
+                    };
+                    let Ok(rule) = answer.json::<Value>().await else {
+                        return;
+                    };
+                    assert!(rule["rule"]["id"].is_string(), "{rule}");
+                    told.send(rule["rule"]["id"].as_str().unwrap().to_owned())
+                        .unwrap();
+                }
+            }
+        });
+        let work = futures::future::join_all(work);
+        drop(told);
+        let kill = async {
+            // In the middle of their work.
+            for _ in 0..5 {
+                acknowledged.push(heard.recv().await.unwrap());
+            }
+            servers.remove(0).kill();
+            // The other gateway goes on until its person has been answered once more.
+            acknowledged.push(heard.recv().await.unwrap_or_default());
+            for server in servers.drain(..) {
+                server.kill();
+            }
+        };
+        tokio::join!(work, kill);
+        while let Some(rule) = heard.recv().await {
+            acknowledged.push(rule);
+        }
+        servers = start();
+    }
+    acknowledged.retain(|rule| !rule.is_empty());
+    let (has_sealed, _, failed) = beside_server(&data, &env, &["audit", "seal"]);
+    assert!(has_sealed, "{failed}");
+    let (is_whole, _, failed) = beside_server(&data, &env, &["audit", "verify"]);
+    assert!(is_whole, "{failed}");
+    let (_, key, _) = beside_server(&data, &env, &["audit", "key"]);
+    let (has_exported, export, failed) = beside_server(&data, &env, &["audit", "export"]);
+    assert!(has_exported, "{failed}");
+    for rule in &acknowledged {
+        assert_eq!(export.matches(rule.as_str()).count(), 1, "{rule}");
+    }
+
+    // A file of somebody else is checked without any installation.
+    let file = folder.path().join("export");
+    std::fs::write(&file, &export).unwrap();
+    let nowhere = folder.path().join("nowhere").join("data");
+    std::fs::create_dir(nowhere.parent().unwrap()).unwrap();
+    let verify = ["audit", "verify", file.to_str().unwrap(), "--key", &key];
+    let (is_whole, _, failed) = beside_server(&nowhere, &[], &verify);
+    assert!(is_whole, "{failed}");
+    std::fs::write(
+        &file,
+        export.replacen(&acknowledged[7], &acknowledged[6], 1),
+    )
+    .unwrap();
+    let (is_whole, _, failed) = beside_server(&nowhere, &[], &verify);
+    assert!(!is_whole && failed.contains("BROKEN"), "{failed}");
+    assert!(!nowhere.exists(), "nothing was written");
 }

@@ -56,7 +56,8 @@ pub enum Error {
     Client(#[source] reqwest::Error),
 }
 
-/// Installs ring as the TLS provider of the whole process. Call it first; further calls have no effect.
+/// Installs ring as the TLS provider of the whole process; further calls have no effect. The clients of this
+/// module do so by themselves, other users of rustls have to.
 pub fn install_tls() {
     // The only error is that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -147,6 +148,7 @@ pub fn authorities_pem() -> String {
 }
 
 fn builder(settings: &Settings) -> ClientBuilder {
+    install_tls();
     let builder = match settings.read_timeout {
         Some(silence) => Client::builder().read_timeout(silence),
         None => Client::builder(),
