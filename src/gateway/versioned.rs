@@ -12,7 +12,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::GatewayState;
 use super::error::ApiError;
-use crate::domain::{Caller, Code, Scope, SessionId, SessionKey, SkillId};
+use crate::domain::{Caller, Code, Scope, SessionId, SessionKey, SkillId, TenantId};
 use crate::store::versions::{self, RecordName};
 
 /// The paths whose `GET` has an `ETag`, and whose changes heed `If-Match`. Files have versions of their own.
@@ -121,11 +121,25 @@ async fn find(
         for record in &records {
             versions.push(state.versions.of(record).await?);
         }
+        catch_up(state, path, &caller.tenant.id).await?;
         Some(versions)
     } else {
         required(&parts.headers, records.len())?
     };
     Ok(versions.map(|versions| records.into_iter().zip(versions).collect()))
+}
+
+/// Reads again what this gateway keeps in memory behind an address: another gateway may have changed it, and the
+/// body must not be older than its tag.
+async fn catch_up(state: &GatewayState, path: &str, tenant: &TenantId) -> Result<(), ApiError> {
+    if path.starts_with("/api/mcp/") {
+        state.servers.expire(tenant);
+    } else if path.starts_with("/api/providers/") || path.starts_with("/api/models/") {
+        state.providers.reload().await?;
+    } else if path == "/api/budgets" {
+        state.sessions.budgets().refresh().await?;
+    }
+    Ok(())
 }
 
 fn tagged(mut response: Response, found: &versions::Required) -> Response {

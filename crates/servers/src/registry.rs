@@ -12,7 +12,9 @@ use super::catalogue::definitions::{Accepted, Definitions};
 use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
 use super::catalogue::owners::Owners;
-use super::catalogue::tool_offering::{Ingredient, Ingredients, ToolOffering, ToolOfferings};
+use super::catalogue::tool_offering::{
+    Ingredient, Ingredients, KnownOffering, ToolOffering, ToolOfferings,
+};
 use super::connections::logs::Logs;
 use super::connections::opening::launch::Outside;
 use super::connections::opening::{Clients, Opener};
@@ -209,15 +211,15 @@ impl Servers {
             let offerings = self.offerings();
             (offerings.known.get(&whose).cloned(), offerings.age)
         };
-        if let Some((at, offering)) = &known
-            && at.elapsed() < VIEW_AGE
+        if let Some(known) = &known
+            && known.read_at.is_some_and(|at| at.elapsed() < VIEW_AGE)
         {
-            return Ok(Arc::clone(offering));
+            return Ok(Arc::clone(&known.offering));
         }
         let begun = Instant::now();
         let ingredients = self.ingredients(tenant, person).await?;
         let offering = match known {
-            Some((_, offering)) if offering.ingredients == ingredients => offering,
+            Some(known) if known.offering.ingredients == ingredients => known.offering,
             Some(_) | None => {
                 let (base, tenant) = (Arc::clone(&self.0.rules), tenant.clone());
                 // Building an offering compiles each tool's schema, and servers may have very many tools.
@@ -231,9 +233,11 @@ impl Servers {
         };
         let mut offerings = self.offerings();
         if offerings.age == age {
-            offerings
-                .known
-                .insert(whose, (begun, Arc::clone(&offering)));
+            let known = KnownOffering {
+                read_at: Some(begun),
+                offering: Arc::clone(&offering),
+            };
+            offerings.known.insert(whose, known);
         }
         Ok(offering)
     }
@@ -253,6 +257,17 @@ impl Servers {
     pub fn stale(&self) {
         let mut offerings = self.offerings();
         offerings.known.clear();
+        offerings.age += 1;
+    }
+
+    /// Makes the next request read the servers of a tenant again. What has not changed stays as it is.
+    pub fn expire(&self, tenant: &TenantId) {
+        let mut offerings = self.offerings();
+        for ((of, _), known) in &mut offerings.known {
+            if of == tenant {
+                known.read_at = None;
+            }
+        }
         offerings.age += 1;
     }
 

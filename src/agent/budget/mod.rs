@@ -124,7 +124,8 @@ impl Budgets {
         }
     }
 
-    async fn refresh(&self) -> Result<(), Error> {
+    /// Looks up which tenants have a budget set, at whichever gateway.
+    pub async fn refresh(&self) -> Result<(), Error> {
         let found = self.0.records.budgets().tenants().await?;
         let tenants = self.0.tenants.write();
         let mut tenants = tenants.unwrap_or_else(PoisonError::into_inner);

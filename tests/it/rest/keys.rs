@@ -42,6 +42,15 @@ async fn the_same_request_is_answered_as_the_first_time() {
     let ben = Client::with_key(&app, &app.person("acme").await.key);
     keyed(&ben, "k1", "/api/sessions", &body).await.ok(201);
     assert_eq!(count(&ben, "/api/sessions").await, 1, "keys are a person's");
+    let eve = Client::with_key(&app, &app.person("globex").await.key);
+    let theirs = keyed(&eve, "k1", "/api/sessions", &body).await;
+    assert_ne!(
+        theirs.ok(201)["id"],
+        first.json()["id"],
+        "and of their tenant"
+    );
+    assert_eq!(theirs.header("idempotency-replayed"), "");
+    assert_eq!(count(&eve, "/api/sessions").await, 1);
 
     // What was refused is refused again, and a new key tries anew.
     let wrong = json!({ "title": "" });

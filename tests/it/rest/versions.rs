@@ -130,6 +130,87 @@ async fn a_change_of_an_older_version_is_refused_for_every_record() {
     }
 }
 
+/// A removal is held to a version as well.
+#[tokio::test]
+async fn a_removal_of_an_older_version_is_refused() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let ana = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ana.key);
+    let removable = [
+        "/api/mcp/",
+        "/api/models/",
+        "/api/providers/",
+        "/api/skills/",
+    ];
+    for record in records(&client).await {
+        let at = &record.change;
+        if !removable.iter().any(|start| at.starts_with(start)) {
+            continue;
+        }
+        let first = change(&client, &record, &record.first, "*").await;
+        assert!(first.status < 300, "{at}: {}", first.text);
+        let seen = client.get(&record.read).await.header("etag").to_owned();
+        let second = change(&client, &record, &record.second, &seen).await;
+        assert!(second.status < 300, "{at}: {}", second.text);
+        let from = if at == "/api/models/default" {
+            "?scope=own"
+        } else {
+            ""
+        };
+        let remove = async |tag: &str| {
+            let request = client.request(reqwest::Method::DELETE, &format!("{at}{from}"));
+            Answer::of(request.header("if-match", tag).send().await.unwrap()).await
+        };
+        remove(&seen).await.problem(412, "changed_since_shown");
+        let newest = client.get(&record.read).await.header("etag").to_owned();
+        let removed = remove(&newest).await;
+        assert!(removed.status < 300, "{at}: {}", removed.text);
+    }
+}
+
+/// The body that comes with a version is never older than the version: what was read could be written back
+/// over the change of another gateway.
+#[tokio::test]
+async fn what_is_read_is_as_new_as_its_version_at_every_gateway() {
+    let pair = Pair::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let ana = pair.a.person_with("acme", Role::Owner).await;
+    let clients = [&pair.a, &pair.b].map(|app| Client::with_key(app, &ana.key));
+    let records = records(&clients[0]).await;
+    for record in &records {
+        for body in [&record.first, &record.second] {
+            let changed = change(&clients[0], record, body, "*").await;
+            assert!(changed.status < 300, "{}: {}", record.change, changed.text);
+            let here = clients[0].get(&record.read).await;
+            let there = clients[1].get(&record.read).await;
+            assert_eq!(here.header("etag"), there.header("etag"), "{}", record.read);
+            assert_eq!(here.json(), there.json(), "{}", record.read);
+        }
+    }
+}
+
+/// A decision about a tool has its address, and the version of all tools of its server.
+#[tokio::test]
+async fn a_decision_about_a_tool_is_held_to_the_version_of_its_list() {
+    let app = TestApp::with_sandbox().await;
+    let ana = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ana.key);
+    let tools = client.get("/api/mcp/sandbox/tools").await;
+    let seen = tools.header("etag").to_owned();
+    let tool = tools.json()["items"][0].clone();
+    let at = format!("/api/mcp/sandbox/tools/{}", tool["name"].as_str().unwrap());
+    let decide = async |enabled: bool, tag: &str| {
+        let body = json!({ "enabled": enabled, "hash": tool["hash"] });
+        let request = client.request(reqwest::Method::PUT, &at).json(&body);
+        Answer::of(request.header("if-match", tag).send().await.unwrap()).await
+    };
+    decide(false, &seen).await.ok(200);
+    decide(true, &seen)
+        .await
+        .problem(412, "changed_since_shown");
+    let now = client.get("/api/mcp/sandbox/tools").await;
+    decide(true, now.header("etag")).await.ok(200);
+}
+
 /// Of those who read the same version, one wins, at whichever gateway.
 #[tokio::test]
 async fn of_two_changes_at_once_one_is_refused_and_nothing_is_lost() {

@@ -155,11 +155,19 @@ impl ToolOffer {
 /// The cache of offerings.
 #[derive(Default)]
 pub(crate) struct ToolOfferings {
-    pub known: HashMap<(TenantId, Option<UserId>), (Instant, Arc<ToolOffering>)>,
+    pub known: HashMap<(TenantId, Option<UserId>), KnownOffering>,
     /// The number of invalidations: an offering that was read before the last one is not cached.
     pub age: u64,
     /// The last offering that was made for sessions whose tenant's offering was not read yet.
     bare: Option<Arc<ToolOffering>>,
+}
+
+/// An offering that was made before.
+#[derive(Clone)]
+pub(crate) struct KnownOffering {
+    /// The time of the read that it was made of; `None` if that has to be read again.
+    pub read_at: Option<Instant>,
+    pub offering: Arc<ToolOffering>,
 }
 
 impl ToolOfferings {
