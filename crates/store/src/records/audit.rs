@@ -197,7 +197,8 @@ impl<'s> Audit<'s> {
         Ok(row.map_or(0, |(through,)| through))
     }
 
-    /// Adds a signature. Returns false if this record is signed already, by another gateway.
+    /// Adds a signature. Returns false if this record is signed already, by another gateway, or was deleted with
+    /// its tenant meanwhile.
     pub async fn add_seal(
         &self,
         chain: &Scope,
@@ -205,7 +206,9 @@ impl<'s> Audit<'s> {
         anchors: &[&str],
     ) -> Result<bool, Error> {
         let sql = "INSERT INTO audit_seals (tenant, n, at, link, key, signature) \
-                   VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING";
+                   SELECT $1, $2, $3, $4, $5, $6 \
+                   WHERE EXISTS (SELECT 1 FROM audit WHERE tenant = $1 AND n = $2) \
+                   ON CONFLICT DO NOTHING";
         let values = args![
             chain.as_str(),
             seal.n,
@@ -383,14 +386,15 @@ impl<'s> Audit<'s> {
         Ok(row.map(|(place,)| place))
     }
 
-    /// Stores the last record of a chain that a receiver has. It never goes back.
+    /// Stores the last record of a chain that a receiver has. It never goes back, and a deleted tenant gets none.
     pub async fn set_cursor(
         &self,
         chain: &Scope,
         receiver: RecordReceiver,
         at: &str,
     ) -> Result<(), Error> {
-        let sql = "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ($1, $2, $3) \
+        let sql = "INSERT INTO audit_cursors (tenant, receiver, place) SELECT $1, $2, $3 \
+                   WHERE EXISTS (SELECT 1 FROM audit WHERE tenant = $1) \
                    ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place \
                    WHERE CAST(audit_cursors.place AS BIGINT) < CAST(excluded.place AS BIGINT)";
         let values = args![chain.as_str(), receiver.as_str(), at];
