@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::AuditTrail;
 use super::checking::{AuditCheck, check_all};
-use crate::domain::{Caller, Code, Role, Scope};
+use crate::domain::{Caller, Code, Role, Scope, SessionKey};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::audit::{ActName, StoredRecord};
@@ -187,6 +187,14 @@ impl AuditTrail {
         );
         let audit = self.0.parts.records.audit();
         Ok(audit.note(note.detail("format", format)).await?)
+    }
+
+    /// Records that somebody took the decisions of another person's session with them.
+    pub async fn note_decisions(&self, session: &SessionKey) -> Result<(), store::Error> {
+        let chain = Scope::Tenant(session.tenant.clone());
+        let name = ActName::DecisionsExported;
+        let note = Note::new(name, &chain, "session", session.session.as_str());
+        self.0.parts.records.audit().note(note).await
     }
 
     /// Returns the newest signature of the chain, and the anchors that have it.

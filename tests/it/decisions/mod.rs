@@ -264,6 +264,19 @@ async fn admins_get_decisions_of_others_without_arguments_and_nobody_else_gets_a
     assert_eq!(seen["commits"], own["commits"]);
     assert!(seen.get("arguments").is_none(), "{seen}");
 
+    // Whose decisions an admin takes is known; a person's own export is nobody's business.
+    let path_of_acts = "/api/audit?act=session.decisions_exported";
+    let acts = Client::with_key(&app, &admin.key)
+        .get(path_of_acts)
+        .await
+        .ok(200);
+    let acts = acts["items"].as_array().unwrap().clone();
+    assert_eq!(acts.len(), 1, "{acts:?}");
+    assert_eq!(
+        acts[0]["record"]["on"],
+        json!({ "id": session, "kind": "session" })
+    );
+
     let colleague = app.person_with("acme", Role::Member).await;
     let stranger = app.person_with("other", Role::Owner).await;
     for nobody in [&colleague, &stranger] {

@@ -110,6 +110,8 @@ acts! {
     /// The newest link of each session that changed, so that the chain proves their journals too.
     SessionsSealed = "sessions.sealed",
     AuditExported = "audit.exported",
+    /// Somebody took the decisions of another person's session with them.
+    DecisionsExported = "session.decisions_exported",
     /// Old records of the chain are removed; this record tells up to which.
     ChainCut = "chain.cut",
 }

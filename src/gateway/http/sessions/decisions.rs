@@ -33,6 +33,9 @@ pub(in crate::gateway::http) async fn export_decisions(
     // Checked before the limit of exports: to anybody else the session does not exist, even if we are busy.
     let decisions = state.sessions.decisions(&key, &caller).await?;
     let reader = state.documents.begin_export(&caller)?;
+    if !decisions.is_owner() {
+        state.audit.note_decisions(&key).await?;
+    }
     let has_arguments = decisions.is_owner() && state.audit.has_arguments();
     let document = DecisionDocument::new(&key, has_arguments);
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
