@@ -15,8 +15,12 @@ pub(super) const FATAL_FIELD: &str = "fatal";
 /// Marks an entry that reports a panic; see `panic.rs`.
 pub(super) const PANIC_FIELD: &str = "panic.location";
 
+/// A library that logs the messages of MCP servers as they come: with secrets, which are masked only afterwards.
+/// Only its errors are let through.
+const OF_SERVERS: &str = "rmcp";
+
 /// The filter in front of every output.
-pub(super) struct Levels {
+pub struct Levels {
     targets: Targets,
     /// The marker fields of which an entry needs one; `None` = no marker is needed.
     marks: Option<&'static [&'static str]>,
@@ -26,7 +30,7 @@ impl Levels {
     /// Lets our own entries through at the level, and those of libraries at a level that is at most one step
     /// more serious, because their `debug` entries would drown ours. At `fatal` and `panic`, no entries of
     /// libraries pass.
-    pub(super) fn new(level: LogLevel) -> Self {
+    pub fn new(level: LogLevel) -> Self {
         let (ours, theirs) = match level {
             LogLevel::Trace => (LevelFilter::TRACE, LevelFilter::DEBUG),
             LogLevel::Debug => (LevelFilter::DEBUG, LevelFilter::INFO),
@@ -47,6 +51,7 @@ impl Levels {
         Self {
             targets: Targets::new()
                 .with_default(theirs)
+                .with_target(OF_SERVERS, theirs.min(LevelFilter::ERROR))
                 .with_target(crate::PROGRAM, ours),
             marks,
         }

@@ -9,6 +9,7 @@ mod redact;
 mod relay;
 pub mod traces;
 
+pub use level::Levels;
 pub use log::{Error, Telemetry};
 pub use metrics::{Present, instruments};
 pub use redact::{redact, redact_args, redact_json};

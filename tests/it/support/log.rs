@@ -3,7 +3,10 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use sepal::config::LogLevel;
+use sepal::telemetry::Levels;
 use tracing::dispatcher::DefaultGuard;
+use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Everything that is logged on the thread of the test, for as long as this lives.
 pub(crate) struct Log {
@@ -39,6 +42,23 @@ impl Log {
             lines,
             // With one subscriber alone, tracing lets the thread that comes first to a place in the code
             // say for all threads whether anybody listens there: with a second one it asks both.
+            _second: tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new()),
+            _logging: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    /// The same with what the gateway itself would write at a level.
+    pub(crate) fn at(level: LogLevel) -> Self {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let written = tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_writer(move || writer.clone());
+        let subscriber = tracing_subscriber::registry()
+            .with(Levels::new(level))
+            .with(written);
+        Self {
+            lines,
             _second: tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new()),
             _logging: tracing::subscriber::set_default(subscriber),
         }

@@ -1,5 +1,6 @@
 //! Traces as a collector gets them: what spans there are, what they say and what they never say.
 
+mod canaries;
 mod collector;
 mod full;
 

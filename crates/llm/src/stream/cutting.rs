@@ -12,6 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::payloads::payloads_of;
 use super::{Assemble, MAX_CALLS, events};
 use crate::transport::endpoint::KeyOwner;
+use crate::wire_log::SentKeys;
 use crate::{Error, ModelEvent};
 
 thread_local! {
@@ -102,7 +103,7 @@ fn read<A: Assemble>(pieces: Vec<&[u8]>, assembler: A) -> (Vec<ModelEvent>, Opti
         .into_iter()
         .map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)))
         .collect();
-    let payloads = payloads_of(Arc::from("p"), stream::iter(pieces)).boxed();
+    let payloads = payloads_of(Arc::from("p"), SentKeys::default(), stream::iter(pieces)).boxed();
     let all = async {
         let mut events = events(payloads, assembler);
         let mut read = Vec::new();

@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use sse_stream::SseByteStream;
 
 use super::idle_timeout::IdleTimeout;
+use crate::Error;
 use crate::transport::{MAX_EVENT_BYTES, SILENCE, cut, not_text, page, too_large};
-use crate::{Error, wire_log};
+use crate::wire_log::{self, SentKeys};
 
 /// The bytes of a byte order mark.
 const MARK: &[u8] = b"\xEF\xBB\xBF";
@@ -28,12 +29,16 @@ pub(crate) fn payloads(
     provider: &str,
     response: Response,
 ) -> impl Stream<Item = Result<String, Error>> + Send + use<> {
+    let keys = SentKeys::of_response(&response);
     let bytes = response.bytes_stream().map_err(reqwest::Error::without_url);
-    payloads_of(Arc::from(provider), IdleTimeout::new(bytes, SILENCE))
+    let bytes = IdleTimeout::new(bytes, SILENCE);
+    payloads_of(Arc::from(provider), keys, bytes)
 }
 
+/// Those of bytes of a provider, whose log hides some keys.
 pub(crate) fn payloads_of<S, E>(
     provider: Arc<str>,
+    keys: SentKeys,
     bytes: S,
 ) -> impl Stream<Item = Result<String, Error>> + Send
 where
@@ -42,6 +47,7 @@ where
 {
     Payloads {
         provider,
+        keys,
         reading: Reading::Head(Vec::new(), Some(Box::pin(bytes))),
     }
 }
@@ -53,6 +59,7 @@ where
     E: std::error::Error + Send + Sync + 'static,
 {
     provider: Arc<str>,
+    keys: SentKeys,
     reading: Reading<S, E>,
 }
 
@@ -76,7 +83,11 @@ where
     type Item = Result<String, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { provider, reading } = &mut *self;
+        let Self {
+            provider,
+            keys,
+            reading,
+        } = &mut *self;
         let (payload, is_last) = loop {
             match reading {
                 Reading::Head(head, bytes) => match ready!(poll_head(provider, head, bytes, cx)) {
@@ -100,7 +111,7 @@ where
             *reading = Reading::Over;
         }
         if let Some(Ok(text)) = &payload {
-            wire_log::payload(provider, text);
+            wire_log::payload(provider, text, keys);
         }
         Poll::Ready(payload)
     }
@@ -301,14 +312,14 @@ mod tests {
     use futures::executor::block_on;
     use futures::stream::{self, StreamExt};
 
-    use super::{MAX_EVENT_BYTES, payloads_of};
+    use super::{MAX_EVENT_BYTES, SentKeys, payloads_of};
     use crate::Error;
 
     fn decode(chunks: Vec<Vec<u8>>) -> Vec<Result<String, Error>> {
         let chunks = chunks
             .into_iter()
             .map(|chunk| Ok::<_, Infallible>(Bytes::from(chunk)));
-        block_on(payloads_of(Arc::from("p"), stream::iter(chunks)).collect())
+        block_on(payloads_of(Arc::from("p"), SentKeys::default(), stream::iter(chunks)).collect())
     }
 
     fn check(text: &str, expected: &[&str]) {

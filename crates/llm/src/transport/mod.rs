@@ -11,7 +11,8 @@ use jiff::fmt::rfc2822;
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response, StatusCode};
 
-use super::{Error, wire_log};
+use super::Error;
+use super::wire_log::{self, SentKeys};
 use sepal_net as net;
 
 /// The most bytes of one event of a stream, and of a body that is not a stream.
@@ -42,13 +43,14 @@ pub(super) async fn send(
     provider: &str,
     request: RequestBuilder,
 ) -> Result<Result<Response, Refused>, Error> {
-    wire_log::request(provider, &request);
-    let response = tokio::time::timeout(SILENCE, request.send())
+    let keys = wire_log::request(provider, &request);
+    let mut response = tokio::time::timeout(SILENCE, request.send())
         .await
         .map_err(|_| silent(provider))?
         .map_err(|error| unreachable_by(provider, error))?;
     wire_log::head(provider, &response);
     if response.status().is_success() {
+        response.extensions_mut().insert(keys);
         return Ok(Ok(response));
     }
     let status = response.status();
@@ -57,7 +59,7 @@ pub(super) async fn send(
     let body = tokio::time::timeout(SILENCE, read_at_most(response, MAX_REFUSAL_BYTES)).await;
     let body = body.unwrap_or_default();
     let body = String::from_utf8_lossy(&body).into_owned();
-    wire_log::refusal(provider, status, &body);
+    wire_log::refusal(provider, status, &body, &keys);
     Ok(Err(Refused {
         status,
         retry_after,
@@ -67,9 +69,10 @@ pub(super) async fn send(
 
 /// Reads a complete response that is not a stream.
 pub(super) async fn read_whole(provider: &str, response: Response) -> Result<Vec<u8>, Error> {
+    let keys = SentKeys::of_response(&response);
     let whole = tokio::time::timeout(SILENCE, read_to_end(provider, response)).await;
     let whole = whole.unwrap_or_else(|_| Err(silent(provider)))?;
-    wire_log::payload(provider, &String::from_utf8_lossy(&whole));
+    wire_log::payload(provider, &String::from_utf8_lossy(&whole), &keys);
     Ok(whole)
 }
 
@@ -101,7 +104,7 @@ pub(super) fn quote(text: &str, key: Option<&str>) -> String {
 
 /// A text without our key. Local servers are given any word as their key: one of one or two letters is no secret, and
 /// a short one is replaced only where it stands alone.
-fn without_key(text: &str, key: &str) -> String {
+pub(super) fn without_key(text: &str, key: &str) -> String {
     let letters = key.chars().count();
     if letters < FEWEST_LETTERS {
         return text.to_owned();
