@@ -26,6 +26,8 @@ use crate::subject::{Kind, Subject};
 
 mod completions;
 mod growth;
+#[cfg(target_arch = "x86_64")]
+mod layout;
 mod line;
 mod measure;
 mod plan;
@@ -51,6 +53,15 @@ enum Part {
     Soak(soak::Options),
     /// Measures what more of everything costs.
     Growth(growth::Options),
+    /// Learns which functions of the gateway run, for the linker.
+    #[cfg(target_arch = "x86_64")]
+    Learn(layout::Options),
+    /// Runs a program, and notes which of its functions run.
+    #[cfg(target_arch = "x86_64")]
+    Trace(layout::trace::Options),
+    /// Is the program that is traced.
+    #[cfg(target_arch = "x86_64")]
+    Traced(layout::trace::Traced),
     /// Is a server of so many tools, on a free port.
     Tools { count: usize },
     /// Is the model vendor, on a free port.
@@ -112,23 +123,36 @@ impl From<Name> for Kind {
 }
 
 fn main() -> Result<ExitCode> {
-    let runtime = tokio::runtime::Runtime::new()?;
     match Cli::parse().part {
-        Part::Upstream => runtime.block_on(upstream::serve())?,
-        Part::Relay { upstream } => runtime.block_on(relay::serve(&upstream))?,
-        Part::Compare(compare) => return runtime.block_on(run(&compare)),
-        Part::Tools { count } => runtime.block_on(growth::serve_tools(count))?,
+        Part::Upstream => block_on(upstream::serve())?,
+        Part::Relay { upstream } => block_on(relay::serve(&upstream))?,
+        Part::Compare(compare) => return block_on(run(&compare)),
+        Part::Tools { count } => block_on(growth::serve_tools(count))?,
+        #[cfg(target_arch = "x86_64")]
+        Part::Learn(options) => {
+            install_tls();
+            block_on(layout::learn(&options))?;
+        }
+        // Without other threads: the one that starts the program is the one that may trace it.
+        #[cfg(target_arch = "x86_64")]
+        Part::Trace(options) => layout::trace::trace(&options)?,
+        #[cfg(target_arch = "x86_64")]
+        Part::Traced(traced) => layout::trace::become_traced(&traced)?,
         Part::Growth(options) => {
             install_tls();
-            return runtime.block_on(until_told(growth::run(&options)));
+            return block_on(until_told(growth::run(&options)));
         }
         Part::Soak(options) => {
             install_tls();
             allow_many_files();
-            return runtime.block_on(until_told(soak::run(&options)));
+            return block_on(until_told(soak::run(&options)));
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn block_on<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Runtime::new()?.block_on(work)
 }
 
 /// Ends early on SIGTERM or an interrupt, so that no program that it started is left running.
