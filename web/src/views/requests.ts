@@ -2,6 +2,7 @@
  * What a view asks of its own server through the page. A call goes into the session like any other: rules and people
  * decide it, and what comes of it is read from the conversation, so that nothing is lost with a connection.
  */
+import type { Commands } from 'sepal-client'
 import type { Ack, CommandError } from '@/wire/link'
 import type { CallView, JsonObject } from '@/wire/types'
 import { NOT_NOW, WRONG_PARAMS } from './bridge'
@@ -37,7 +38,7 @@ export function viewReads(read: (uri: string) => Promise<JsonObject>): (params: 
 /** What the page has to have, so that a view can ask for calls. */
 export interface CallsDoor {
   /** Sends a command to the session. */
-  command: (name: string, payload: JsonObject) => Promise<Ack>
+  command: (name: keyof Commands, payload: JsonObject) => Promise<Ack>
   /** Resolves when the session is connected. */
   connected: () => Promise<void>
 }

@@ -86,8 +86,8 @@ describe('a kept command', () => {
 
 describe('revising', () => {
   it('changes what waits and takes back the rest', async () => {
-    const [first, second] = [watched(link.keep('decide', { ids: 'a' })), watched(link.keep('decide', { ids: 'b' }))]
-    link.revise('decide', ({ ids }) => (ids === 'a' ? null : { ids: 'bb' }))
+    const [first, second] = [watched(link.keep('tool:approval', { ids: 'a' })), watched(link.keep('tool:approval', { ids: 'b' }))]
+    link.revise('tool:approval', ({ ids }) => (ids === 'a' ? null : { ids: 'bb' }))
     await settled()
     expect(first.code).toBe('taken_back')
     await newest().ready()
@@ -98,16 +98,16 @@ describe('revising', () => {
 
   it('lets what is on its way arrive, and does not send it again', async () => {
     await newest().ready()
-    const [first, second] = [watched(link.keep('decide', { id: 1 })), watched(link.keep('decide', { id: 2 }))]
+    const [first, second] = [watched(link.keep('tool:approval', { id: 1 })), watched(link.keep('tool:approval', { id: 2 }))]
     await settled()
-    link.revise('decide', ({ id }) => (id === 1 ? null : { id }))
+    link.revise('tool:approval', ({ id }) => (id === 1 ? null : { id }))
     await settled()
     expect(first.code).toBe(null)
     await newest().lose()
     expect(first.code).toBe('taken_back')
     await newest().ready()
     expect(newest().last.payload).toEqual({ id: 2 })
-    link.revise('decide', () => null)
+    link.revise('tool:approval', () => null)
     await newest().last.answer({ ok: true })
     expect(second.code).toBe('ok')
     expect(newest().sent).toHaveLength(2)

@@ -3,6 +3,7 @@
  * (kept commands are sent again with the same payload until they are acknowledged), and nothing that was missed
  * stays missing (every connection says what the page has already seen).
  */
+import type { Commands } from 'sepal-client'
 import { io, type Socket } from 'socket.io-client'
 import { basePath } from './base'
 import type { ErrorCategory, JsonObject, Seq, SystemReady } from './types'
@@ -113,7 +114,7 @@ export class SessionLink {
   }
 
   /** Sends once; fails when there is no connection or no answer. */
-  async request(command: string, payload: JsonObject): Promise<Ack> {
+  async request(command: keyof Commands, payload: JsonObject): Promise<Ack> {
     if (this.state !== 'open') return refused('offline')
     return this.emit(command, payload)
   }
@@ -122,7 +123,7 @@ export class SessionLink {
    * Sends until the server has answered, over as many connections as it takes. The page's own answers are
    * `left` (the link was closed), `taken_back` (see `revise`) and `too_large`.
    */
-  keep(command: string, payload: JsonObject): Promise<Ack> {
+  keep(command: keyof Commands, payload: JsonObject): Promise<Ack> {
     if (this.isClosed) return Promise.resolve(refused('left'))
     const lane = this.lanes.get(command) ?? { kept: [], isDraining: false }
     this.lanes.set(command, lane)
@@ -136,7 +137,7 @@ export class SessionLink {
    * Rewrites what of a command still waits; `null` takes it back. What is on its way may have arrived: it is only
    * not sent again, so its answer says what became of it.
    */
-  revise(command: string, change: (payload: JsonObject) => JsonObject | null): void {
+  revise(command: keyof Commands, change: (payload: JsonObject) => JsonObject | null): void {
     const lane = this.lanes.get(command)
     if (!lane) return
     for (const kept of lane.kept) if (kept.payload) kept.payload = change(kept.payload)
@@ -146,7 +147,7 @@ export class SessionLink {
     for (const kept of gone) kept.answer(refused('taken_back'))
   }
 
-  private async drain(command: string, lane: Lane): Promise<void> {
+  private async drain(command: keyof Commands, lane: Lane): Promise<void> {
     if (lane.isDraining) return
     lane.isDraining = true
     while (lane.kept.length > 0) {
@@ -158,7 +159,7 @@ export class SessionLink {
   }
 
   /** Whether it is done with; otherwise it is tried again. */
-  private async attempt(command: string, lane: Lane, kept: Kept): Promise<boolean> {
+  private async attempt(command: keyof Commands, lane: Lane, kept: Kept): Promise<boolean> {
     if (kept.payload === null) return true
     kept.isInFlight = true
     const ack = await this.emit(command, kept.payload)
@@ -172,7 +173,7 @@ export class SessionLink {
     return true
   }
 
-  private async emit(command: string, payload: JsonObject): Promise<Ack> {
+  private async emit(command: keyof Commands, payload: JsonObject): Promise<Ack> {
     // The server ends the connection at a larger frame, so sending it would never come to an end.
     if (frameBytesOf(command, payload) > this.frameBytes) return refused('too_large')
     try {

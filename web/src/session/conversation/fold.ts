@@ -2,13 +2,14 @@
  * The conversation as a fold of the session's events: pure, without clock or I/O. The same function reads
  * `system:ready.state.transcript.events`, older pages and live events, so that they cannot look different.
  */
+import type { SessionEvents } from 'sepal-client'
 import { isObject, numberOf, stringOf } from '@/wire/json'
 import type { Attachment, CallReview, CallStatus, CallView, JsonObject, Person, QueueCall, Seq, StoredEvent, WaitingMessage } from '@/wire/types'
 import { isSetting, type AgentError, type CallEntry, type Conversation, type Entry, type Fallback, type ForkedWorkspace, type Left, type Note, type SaidEntry, type Spent } from './conversation'
 import { idleTurn } from './streaming'
 
 /** What each event changes; other events say nothing of the conversation. */
-const STEPS: ReadonlyMap<string, Step> = new Map([
+const STEPS: ReadonlyMap<string, Step> = new Map<keyof SessionEvents, Step>([
   ['user:message', userMessage],
   ['agent:thinking', thinking],
   ['agent:message', said],

@@ -1,4 +1,5 @@
 /** What a person asks of the open session, and what is said when it did not happen. */
+import type { Commands } from 'sepal-client'
 import { shallowRef } from 'vue'
 import { i18n } from '@/locales'
 import { count } from '@/locales/format'
@@ -15,7 +16,7 @@ export function sessionCommands(state: SessionState, connection: Connection) {
   const sessions = useSessions()
   const decisions = useDecisions()
 
-  async function command(name: string, payload: JsonObject = {}): Promise<Ack> {
+  async function command(name: keyof Commands, payload: JsonObject = {}): Promise<Ack> {
     const { link } = connection
     const ack: Ack = link ? await link.request(name, payload) : refused('offline')
     if (!ack.ok && ack.error.code === 'unauthorized') person.lost()
