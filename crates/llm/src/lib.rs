@@ -21,6 +21,7 @@ pub mod error;
 #[cfg(test)]
 mod fuzz;
 pub mod gemini;
+mod key_mask;
 mod listing;
 pub mod openai;
 mod provider;

@@ -7,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{RequestBuilder, Response, StatusCode};
 use tracing::Level;
 
-use super::transport::without_key;
+use super::key_mask::without_key;
 use sepal_telemetry::{redact, redact_json};
 
 /// The most characters of a message that are logged; a request that fills a window is longer.

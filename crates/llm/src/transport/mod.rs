@@ -12,6 +12,7 @@ use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Response, StatusCode};
 
 use super::Error;
+use super::key_mask::without_key;
 use super::wire_log::{self, SentKeys};
 use sepal_net as net;
 
@@ -23,13 +24,6 @@ pub(super) const SILENCE: Duration = Duration::from_mins(5);
 const MAX_REFUSAL_BYTES: usize = 64 * 1024;
 /// The most characters of a provider's error message that are passed on.
 const MAX_SAID_CHARACTERS: usize = 500;
-/// The text that replaces our key in a provider's message.
-const MASK: &str = "[key]";
-/// The fewest letters of a key that is replaced.
-const FEWEST_LETTERS: usize = 3;
-/// The letters from which on a key is replaced inside of words too.
-const LONG_KEY: usize = 6;
-
 /// A response with an error status.
 #[derive(Debug)]
 pub(super) struct Refused {
@@ -100,33 +94,6 @@ pub(super) fn quote(text: &str, key: Option<&str>) -> String {
         words.push('…');
     }
     words
-}
-
-/// A text without our key. Local servers are given any word as their key: one of one or two letters is no secret, and
-/// a short one is replaced only where it stands alone.
-pub(super) fn without_key(text: &str, key: &str) -> String {
-    let letters = key.chars().count();
-    if letters < FEWEST_LETTERS {
-        return text.to_owned();
-    }
-    if letters >= LONG_KEY {
-        return text.replace(key, MASK);
-    }
-    let is_inner = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
-    let mut shown = String::with_capacity(text.len());
-    let mut copied = 0;
-    for (at, key) in text.match_indices(key) {
-        let end = at + key.len();
-        let before = text.get(..at).and_then(|before| before.chars().next_back());
-        let after = text.get(end..).and_then(|after| after.chars().next());
-        if !is_inner(before) && !is_inner(after) {
-            shown.push_str(text.get(copied..at).unwrap_or_default());
-            shown.push_str(MASK);
-            copied = end;
-        }
-    }
-    shown.push_str(text.get(copied..).unwrap_or_default());
-    shown
 }
 
 /// The pause that the provider asks for, in milliseconds, in seconds, or as a date.
