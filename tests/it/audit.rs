@@ -12,7 +12,8 @@ use crate::model_stub::ModelStub;
 use crate::rest::{Answer, Client};
 use crate::support::postgres::new_database;
 use crate::support::{
-    DEADLINE, RedisServer, Server, TestApp, TestSocket, colleague_with, person, sepal,
+    DEADLINE, RedisServer, Relayed, Server, TakenMail, TestApp, TestSocket, colleague_with, person,
+    sepal,
 };
 
 async fn acts(client: &Client, query: &str) -> Vec<Value> {
@@ -319,6 +320,121 @@ async fn signatures_are_kept_outside_and_what_fails_is_told() {
             .as_str()
             .unwrap()
             .contains("time-stamp service")
+    );
+    app.stop().await;
+}
+
+fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let value = parts.concat();
+    let length = u8::try_from(value.len()).unwrap();
+    let head = if length < 128 {
+        vec![tag, length]
+    } else {
+        vec![tag, 0x81, length]
+    };
+    [head, value].concat()
+}
+
+/// The answer of a time-stamp service (RFC 3161) to a request for SHA-256 with a nonce, which it checks.
+fn time_stamp(request: &[u8]) -> Vec<u8> {
+    const SIGNED_DATA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
+    const TST_INFO: [u8; 11] = [
+        0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x10, 0x01, 0x04,
+    ];
+    let (head, rest) = request.split_at(5);
+    assert_eq!(head, [0x30, 0x43, 0x02, 0x01, 0x01], "version 1");
+    let (imprint, rest) = rest.split_at(51);
+    assert_eq!(imprint[..4], [0x30, 0x31, 0x30, 0x0d], "an imprint");
+    let (nonce, rest) = rest.split_at(10);
+    assert_eq!((nonce[0], rest), (0x02, &[0x01, 0x01, 0xff][..]));
+    let policy = der(0x06, &[&[0x2a, 3, 4]]);
+    let time = der(0x18, &[b"20261129070000.123Z"]);
+    let info = der(
+        0x30,
+        &[&[2, 1, 1], &policy, imprint, &[2, 1, 7], &time, nonce],
+    );
+    let octets = der(0xa0, &[&der(0x04, &[&info])]);
+    let encapsulated = der(0x30, &[&der(0x06, &[&TST_INFO]), &octets]);
+    let signed = der(0x30, &[&[2, 1, 3], &der(0x31, &[]), &encapsulated]);
+    let token = der(0x30, &[&der(0x06, &[&SIGNED_DATA]), &der(0xa0, &[&signed])]);
+    der(0x30, &[&der(0x30, &[&[2, 1, 0]]), &token])
+}
+
+/// A receiver of syslog over TCP: each message that comes, by its length (RFC 6587).
+async fn syslog() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    use tokio::io::AsyncReadExt as _;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (told, heard) = tokio::sync::mpsc::unbounded_channel();
+    #[expect(clippy::disallowed_methods, reason = "a test's own server")]
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            let mut rest = text.as_str();
+            while let Some((length, frames)) = rest.split_once(' ') {
+                let (message, behind) = frames.split_at(length.parse().unwrap());
+                let _ = told.send(message.to_owned());
+                rest = behind;
+            }
+        }
+    });
+    (format!("tcp://{address}"), heard)
+}
+
+#[tokio::test]
+async fn signatures_are_mailed_and_stamped_and_records_are_logged_elsewhere() {
+    let relay = Relayed::start().await;
+    let stamp = |body: axum::body::Bytes| std::future::ready(time_stamp(&body));
+    let router = axum::Router::new().route("/", axum::routing::post(stamp));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let service = format!("http://{}/", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "a test's own server")]
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let (log, mut logged) = syslog().await;
+    let app = TestApp::start_with(&[
+        ("SPL_SMTP_URL", &relay.url()),
+        ("SPL_SMTP_FROM", "sepal@example.org"),
+        ("SPL_AUDIT_ANCHOR_MAIL", "auditor@example.org"),
+        ("SPL_AUDIT_ANCHOR_TIMESTAMP", &service),
+        ("SPL_AUDIT_SIEM_SYSLOG", &log),
+        ("SPL_AUDIT_SIEM_FORMAT", "jsonl"),
+    ])
+    .await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ann.key);
+    app.audit.seal().await.unwrap();
+    app.audit.anchor().await;
+    app.audit.pass_on().await;
+
+    let state = client.get("/api/audit/state").await.ok(200);
+    let anchors = state["anchors"].as_array().unwrap().iter();
+    let has = |name: &str| {
+        let mut of = anchors.clone().filter(|one| one["anchor"] == name);
+        of.any(|one| one["at"].is_string())
+    };
+    assert!(has("mail") && has("timestamp"), "{state}");
+    let signature = state["sealed"]["signature"].as_str().unwrap();
+    // One of the installation, and one of the tenant.
+    let mails = relay.wait_for(2).await;
+    // Long lines are folded (quoted-printable).
+    let says = |mail: &&TakenMail| mail.text.replace("=\r\n", "").contains(signature);
+    let mut of_tenant = mails.iter().filter(says);
+    assert_eq!(of_tenant.next().unwrap().to, ["auditor@example.org"]);
+    assert!(of_tenant.next().is_none(), "{mails:?}");
+    let mut messages = Vec::new();
+    for item in acts(&client, "limit=500").await {
+        let record = item["record"].to_string();
+        let has_it = |message: &String| message.contains(&record);
+        while !messages.iter().any(has_it) {
+            let message = tokio::time::timeout(DEADLINE, logged.recv()).await;
+            messages.push(message.unwrap().unwrap());
+        }
+    }
+    assert!(
+        messages
+            .iter()
+            .all(|message| message.starts_with("<110>1 20"))
     );
     app.stop().await;
 }

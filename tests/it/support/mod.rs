@@ -24,7 +24,7 @@ pub(crate) use log::Log;
 pub(crate) use proxy::{Door, OpenDoor, behind_each_door};
 pub(crate) use relay::Relay;
 pub(crate) use server::{Server, colleague, colleague_with, person, sepal};
-pub(crate) use smtp::Relayed;
+pub(crate) use smtp::{Relayed, TakenMail};
 pub(crate) use socket::{Said, TestSocket};
 pub(crate) use stream::TestStream;
 pub(crate) use tls::vouched_for;
