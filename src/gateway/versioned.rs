@@ -137,7 +137,7 @@ async fn catch_up(state: &GatewayState, path: &str, tenant: &TenantId) -> Result
     } else if path.starts_with("/api/providers/") || path.starts_with("/api/models/") {
         state.providers.reload().await?;
     } else if path == "/api/budgets" {
-        state.sessions.budgets().refresh().await?;
+        state.sessions.budgets().look_up(tenant).await?;
     }
     Ok(())
 }

@@ -124,8 +124,17 @@ impl Budgets {
         }
     }
 
-    /// Looks up which tenants have a budget set, at whichever gateway.
-    pub async fn refresh(&self) -> Result<(), Error> {
+    /// Looks up whether a tenant has a budget that another gateway set. Unlike [`Self::refresh`] it forgets no
+    /// tenant, so a budget that is set meanwhile stays in force.
+    pub async fn look_up(&self, tenant: &TenantId) -> Result<(), Error> {
+        let found = self.0.records.budgets().tenants().await?;
+        if found.iter().any(|it| it == tenant) {
+            self.note(tenant);
+        }
+        Ok(())
+    }
+
+    async fn refresh(&self) -> Result<(), Error> {
         let found = self.0.records.budgets().tenants().await?;
         let tenants = self.0.tenants.write();
         let mut tenants = tenants.unwrap_or_else(PoisonError::into_inner);
