@@ -16,7 +16,7 @@ use crate::rest::{Answer, Client};
 use crate::servers::{shell, wait_for_health};
 use crate::support::{Log, TestApp, TestSocket, sepal};
 
-/// What is part of each secret. Half of a secret is a secret.
+/// The text that every secret of this test contains, so that a part of a secret is found as well.
 const CANARY: &str = "canary5ecret";
 
 /// Environment variables with a secret, one for each setting that has one, but those of [`has_reason`].
@@ -95,7 +95,7 @@ fn check_files(folder: &Path) -> usize {
     files
 }
 
-/// Whether a setting has a secret without a canary for a reason.
+/// Returns true for the settings that this test cannot give a canary.
 fn has_reason(setting: &str) -> bool {
     // Its 32 bytes are no text. The key of the collector is looked for by its own words.
     ["audit.key", "telemetry.otlp_headers"].contains(&setting)
