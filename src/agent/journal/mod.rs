@@ -14,7 +14,7 @@ use super::mailbox::store_away;
 use crate::domain::{Code, Digest, SessionKey};
 use crate::history;
 use crate::jobs::Pool;
-use crate::session::proof::{Chain, DecisionRecord, LinkedCommit, link_after};
+use crate::session::proof::{Chain, LinkedCommit, RecordForm, link_after};
 use crate::session::{Commit, CommitError, Refusal, SessionState, UnfinishedWork};
 use crate::store::{AppendOutcome, LiveStore, NewRecord, Record, Snapshot};
 
@@ -93,7 +93,7 @@ pub(super) enum AppendResult {
         /// Its link.
         link: Digest,
         /// What was decided in it.
-        records: Vec<DecisionRecord>,
+        records: Vec<RecordForm>,
     },
     /// Another gateway wrote this version.
     Conflict,

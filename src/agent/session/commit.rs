@@ -92,7 +92,7 @@ impl Replica {
                     telemetry::count(self, &commit);
                     telemetry::record(self, &commit);
                     let mut used = UsageFold::of(&self.state.control).apply(&commit);
-                    used.decisions = decision_rows(&self.state.control, &commit, &records);
+                    used.decisions = decision_rows(&self.state.control, &commit, records);
                     let had_waiting = has_waiting(&self.state.control);
                     self.state.apply_linked(&commit, link);
                     self.widen().await;

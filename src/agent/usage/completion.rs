@@ -14,7 +14,7 @@ use crate::agent::audit::decisions::decision_rows;
 use crate::agent::journal::JournalError;
 use crate::agent::mailbox::store_away;
 use crate::domain::SessionKey;
-use crate::session::proof::records as decided;
+use crate::session::proof::{forms, records as records_of};
 use crate::session::{Commit, Control, Refusal};
 use crate::store::records::{UsageProgress, UsageRows};
 use crate::store::{Error, LiveStore, Records};
@@ -183,9 +183,9 @@ async fn complete(
             let used = fold.apply(&commit);
             if commit.version > progress.version {
                 rows.append(used);
-                let decided = decided(&control, &commit);
+                let decided = forms(&records_of(&control, &commit));
                 rows.decisions
-                    .extend(decision_rows(&control, &commit, &decided));
+                    .extend(decision_rows(&control, &commit, decided));
             }
             control.apply(&commit);
         }

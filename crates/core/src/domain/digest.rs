@@ -52,14 +52,7 @@ impl Digest {
     }
 
     fn of_canonical(form: &impl Serialize, is_plain: bool) -> Self {
-        let text = if is_plain {
-            serde_json::to_vec(form).ok()
-        } else {
-            serde_json_canonicalizer::to_vec(form).ok()
-        };
-        // Canonicalization only fails for numbers that JSON cannot represent.
-        let text = text.or_else(|| serde_json::to_vec(form).ok());
-        Self::of_bytes(&text.unwrap_or_default())
+        Self::of_bytes(&canonical(form, is_plain))
     }
 
     /// Hashes bytes as they are.
@@ -105,6 +98,23 @@ impl Digest {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Writes canonical JSON (RFC 8785).
+pub fn canonical_json(value: &Value) -> String {
+    // JSON is UTF-8.
+    String::from_utf8(canonical(value, is_plain(value))).unwrap_or_default()
+}
+
+fn canonical(form: &impl Serialize, is_plain: bool) -> Vec<u8> {
+    let text = if is_plain {
+        serde_json::to_vec(form).ok()
+    } else {
+        serde_json_canonicalizer::to_vec(form).ok()
+    };
+    // Canonicalization only fails for numbers that JSON cannot represent.
+    let text = text.or_else(|| serde_json::to_vec(form).ok());
+    text.unwrap_or_default()
 }
 
 /// Returns true if `serde_json` already writes the value as canonical JSON, which is several times faster.

@@ -44,7 +44,7 @@ pub use checkpoint::{
     ChangeCause, ChangeCounts, ContentHash, FileChange, FileKind, FileState, WorkspaceChange,
 };
 pub use code::{Code, Fault};
-pub use digest::Digest;
+pub use digest::{Digest, canonical_json};
 pub use effort::{Effort, UnknownEffort};
 pub use egress::{
     AllowedHost, AllowedHosts, HostMatch, HostProblem, HostRefusal, MAX_ALLOWED_HOSTS, RefusedHost,

@@ -8,7 +8,7 @@ use super::super::audit::{Act, ActName, ChainHead, StoredRecord};
 use super::super::db::{Arg, Db, PerRow, Statement, args};
 use super::super::{Error, clock};
 use super::{scope, session_id, tenant_id};
-use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp, UserId};
+use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp};
 
 /// The most rows of a page.
 const MAX_ROWS: i64 = 500;
@@ -85,12 +85,9 @@ pub struct DecisionRow {
     /// Counts the records of the commit, from 0.
     pub place: u64,
     pub at: Timestamp,
-    /// The owner of the session.
-    pub owner: UserId,
     pub act: String,
     /// The person who decided.
     pub person: Option<String>,
-    pub server: String,
     pub tool: String,
     pub verdict: String,
     /// The record, as canonical JSON.
@@ -486,7 +483,7 @@ impl<'s> Audit<'s> {
             format!("%/{}", escaped(&tool)).as_str(),
             filter.is_decision
         ];
-        self.db.fetch_all(LISTED, values).await
+        self.db.fetch_all(listed(filter), values).await
     }
 
     /// The names of people by id, for lists: of a tenant, or of those who administer the installation.
@@ -535,7 +532,7 @@ impl<'s> Audit<'s> {
     ) -> Result<(), Error> {
         const POSTED: PerRow = PerRow {
             before: "UPDATE decisions SET is_posted = TRUE WHERE ",
-            row: "(tenant = ? AND session || '.' || version || '.' || place = ? AND session = ?)",
+            row: "(tenant = ? AND at = ? AND session || '.' || version || '.' || place = ?)",
             between: " OR ",
             after: "",
         };
@@ -549,7 +546,7 @@ impl<'s> Audit<'s> {
         };
         let rows = rows
             .iter()
-            .map(|row| args![chain.as_str(), row.place.as_str(), row.session.as_str()]);
+            .map(|row| args![chain.as_str(), row.at, row.place.as_str()]);
         self.db.execute_all(sent.statements(rows).collect()).await?;
         Ok(())
     }
@@ -562,23 +559,40 @@ fn escaped(text: &str) -> String {
         .replace('_', "\\_")
 }
 
-/// Selects acts and decisions, newest first. Equal times are in the order of their places.
-const LISTED: &str = "SELECT at, place, act, person, session, body, link FROM ( \
-    SELECT * FROM (SELECT at, 'a' || SUBSTR(CAST(1000000000000 + n AS TEXT), 2) AS place, act, \
-    person, CASE WHEN kind = 'session' THEN subject ELSE '' END AS session, body, link FROM audit \
-    WHERE tenant = $1 AND at >= $2 AND at <= $3 AND at <= $4 AND ($6 = '' OR person = $6) \
-    AND ($7 = '' OR (kind = 'session' AND subject = $7)) \
-    AND ($8 = '' OR (kind = 'tool' AND (subject = $8 OR subject LIKE $13 ESCAPE '\\'))) \
-    AND $9 = '' AND NOT $14 AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) AS acts \
-    WHERE at < $4 OR place < $5 ORDER BY at DESC, place DESC LIMIT $12) AS acts \
-    UNION ALL SELECT at, place, act, person, session, body, link FROM ( \
-    SELECT * FROM (SELECT at, 'd' || session || '.' || SUBSTR(CAST(1000000000000 + version AS TEXT), 2) \
-    || '.' || SUBSTR(CAST(1000 + place AS TEXT), 2) AS place, act, person, session, body, \
-    '' AS link FROM decisions WHERE tenant = $1 AND at >= $2 AND at <= $3 AND at <= $4 \
-    AND ($6 = '' OR person = $6) AND ($7 = '' OR session = $7) AND ($8 = '' OR tool = $8) \
-    AND ($9 = '' OR verdict = $9) AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) \
-    AS decided WHERE at < $4 OR place < $5 ORDER BY at DESC, place DESC LIMIT $12) AS decided \
-    ORDER BY at DESC, place DESC LIMIT $12";
+/// Selects acts and decisions, newest first. Equal times are in the order of their places. A condition that
+/// everything fits is left out of the text, so that an index can be used for the others.
+fn listed(filter: &AuditFilter) -> String {
+    let person = match filter.person {
+        Some(_) => "person = $6",
+        None => "$6 = ''",
+    };
+    let session = match filter.session {
+        Some(_) => {
+            "session = $7 AND at >= COALESCE((SELECT created_at FROM sessions \
+             WHERE tenant = $1 AND id = $7), 0)"
+        }
+        None => "$7 = ''",
+    };
+    format!(
+        "SELECT at, place, act, person, session, body, link FROM ( \
+         SELECT * FROM (SELECT at, 'a' || SUBSTR(CAST(1000000000000 + n AS TEXT), 2) AS place, act, \
+         person, CASE WHEN kind = 'session' THEN subject ELSE '' END AS session, body, link FROM audit \
+         WHERE tenant = $1 AND at >= $2 AND at <= $3 AND at <= $4 AND {person} \
+         AND ($7 = '' OR (kind = 'session' AND subject = $7)) \
+         AND ($8 = '' OR (kind = 'tool' AND (subject = $8 OR subject LIKE $13 ESCAPE '\\'))) \
+         AND $9 = '' AND NOT $14 AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) AS acts \
+         WHERE at < $4 OR place < $5 ORDER BY at DESC, place DESC LIMIT $12) AS acts \
+         UNION ALL SELECT at, place, act, person, session, body, link FROM ( \
+         SELECT * FROM (SELECT at, 'd' || session || '.' \
+         || SUBSTR(CAST(1000000000000 + version AS TEXT), 2) \
+         || '.' || SUBSTR(CAST(1000 + place AS TEXT), 2) AS place, act, person, session, body, \
+         '' AS link FROM decisions WHERE tenant = $1 AND at >= $2 AND at <= $3 AND at <= $4 \
+         AND {person} AND {session} AND ($8 = '' OR tool = $8) AND ($9 = '' OR verdict = $9) \
+         AND ($10 = '' OR act = $10 OR SUBSTR(act, 1, LENGTH($11)) = $11)) AS decided \
+         WHERE at < $4 OR place < $5 ORDER BY at DESC, place DESC LIMIT $12) AS decided \
+         ORDER BY at DESC, place DESC LIMIT $12"
+    )
+}
 
 #[derive(sqlx::FromRow)]
 struct DueRow {
@@ -614,9 +628,9 @@ pub(super) fn keep_decisions<'r>(
     rows: impl Iterator<Item = (&'r SessionKey, &'r DecisionRow)>,
 ) -> impl Iterator<Item = Statement> {
     const KEEP: PerRow = PerRow {
-        before: "INSERT INTO decisions (tenant, session, version, place, at, owner, act, person, \
-                 server, tool, verdict, body, is_posted, is_logged) VALUES ",
-        row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOT EXISTS (SELECT 1 FROM audit_cursors \
+        before: "INSERT INTO decisions (tenant, at, session, version, place, act, person, tool, \
+                 verdict, body, is_posted, is_logged) VALUES ",
+        row: "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NOT EXISTS (SELECT 1 FROM audit_cursors \
               WHERE tenant = '' AND receiver = 'webhook'), NOT EXISTS (SELECT 1 FROM audit_cursors \
               WHERE tenant = '' AND receiver = 'syslog'))",
         between: ", ",
@@ -626,14 +640,12 @@ pub(super) fn keep_decisions<'r>(
         let int = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         args![
             key.tenant.as_str(),
+            row.at.0,
             key.session.as_str(),
             int(row.version),
             int(row.place),
-            row.at.0,
-            row.owner.as_str(),
             row.act.as_str(),
             row.person.as_deref().unwrap_or_default(),
-            row.server.as_str(),
             row.tool.as_str(),
             row.verdict.as_str(),
             row.body.as_str()

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::record::{DecisionRecord, digest_of_records, records};
+use super::record::{RecordForm, digest_of_records, forms, records};
 use crate::domain::{Digest, Timestamp};
 use crate::session::event::{Commit, CommitError};
 use crate::session::state::Control;
@@ -42,7 +42,7 @@ pub struct StoredLink {
 pub struct LinkedCommit {
     pub body: Vec<u8>,
     pub link: Digest,
-    pub records: Vec<DecisionRecord>,
+    pub records: Vec<RecordForm>,
 }
 
 impl StoredLink {
@@ -71,7 +71,7 @@ impl LinkedCommit {
         commit: &Commit,
     ) -> Result<Self, CommitError> {
         let content = commit.to_bytes()?;
-        let decided = records(before, commit);
+        let decided = forms(&records(before, commit));
         let stored = StoredLink {
             version: commit.version,
             at: commit.at,

@@ -9,6 +9,7 @@ mod verify;
 pub use chain::{Chain, LinkedCommit, StoredLink, link_after, link_of_stored};
 pub use document::DecisionDocument;
 pub use record::{
-    CallRef, DecidedBy, DecisionRecord, EditRecord, Requirement, digest_of_records, records,
+    CallRef, DecidedBy, DecisionRecord, EditRecord, RecordForm, Requirement, digest_of_records,
+    forms, records,
 };
 pub use verify::{BrokenCommit, Defect, VerifiedCommit, Verifier, verify};

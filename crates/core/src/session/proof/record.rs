@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::domain::{
     Actor, BlobId, CallId, Digest, ElicitationId, FileFacts, GestureMeans, JournalId, Role, RunsIn,
-    SessionId, Timestamp, ToolAnnotations, TurnId,
+    SessionId, Timestamp, ToolAnnotations, TurnId, canonical_json,
 };
 use crate::session::call::{
     ApprovalRequirement, Call, Decider, DryRun, DryRunStatus, ElicitationAction, ElicitationEnd,
@@ -328,13 +328,40 @@ pub fn records(before: &Control, commit: &Commit) -> Vec<DecisionRecord> {
     records
 }
 
-/// The hash of a commit's decision records.
-pub fn digest_of_records(records: &[DecisionRecord]) -> Digest {
+/// A decision record as JSON.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RecordForm {
+    pub value: Value,
+    /// The canonical JSON (RFC 8785).
+    pub text: String,
+}
+
+/// The JSON of a commit's decision records.
+pub fn forms(records: &[DecisionRecord]) -> Vec<RecordForm> {
+    let form = |record| {
+        // Texts, numbers and names alone: this cannot fail.
+        let value = serde_json::to_value(record).unwrap_or_default();
+        let text = canonical_json(&value);
+        RecordForm { value, text }
+    };
+    records.iter().map(form).collect()
+}
+
+/// The hash of a commit's decision records: of the list of them, as canonical JSON.
+pub fn digest_of_records(records: &[RecordForm]) -> Digest {
     /// SHA-256 of `[]`: most commits hold no decision.
     const NONE: &[u8] = b"4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945";
     let none = || Digest::parse(NONE);
     let known = records.is_empty().then(none).flatten();
-    known.unwrap_or_else(|| Digest::of_form(&records))
+    known.unwrap_or_else(|| {
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(2 * records.len() + 1);
+        for record in records {
+            parts.push(if parts.is_empty() { b"[" } else { b"," });
+            parts.push(record.text.as_bytes());
+        }
+        parts.push(b"]");
+        Digest::of_parts(&parts)
+    })
 }
 
 /// Returns true if the record of the event names a call that only the state describes.

@@ -1,7 +1,7 @@
 //! Verifies a stored journal: its chain, and that the decision records follow from the events. Pure.
 
 use super::chain::{has_known_form, link_of_stored};
-use super::record::{DecisionRecord, digest_of_records, records};
+use super::record::{DecisionRecord, digest_of_records, forms, records};
 use crate::domain::Digest;
 use crate::session::event::{Commit, CommitError};
 use crate::session::state::Control;
@@ -75,7 +75,8 @@ impl Verifier {
             return Err(broken(Defect::Changed));
         }
         let records = (stored.records.as_ref()).map(|_| records(&self.control, &commit));
-        if records.as_deref().map(digest_of_records) != stored.records {
+        let digest = |records: &[DecisionRecord]| digest_of_records(&forms(records));
+        if records.as_deref().map(digest) != stored.records {
             return Err(broken(Defect::OtherRecords));
         }
         self.control.apply(&commit);
