@@ -54,6 +54,8 @@ story('a few letters and Enter lead to pages, sections, models and sessions, and
   await page.waitForURL(/\/s\/ses_/)
   await session.isReady()
   await palette.take('stub', 'stub')
+  // By what is said beside the name, with letters that are missing.
+  await palette.take('opnai for this sesion', 'stub')
   await palette.take('dark', 'Use the dark theme')
   await page.waitForSelector('html.dark')
   await palette.take('find in', 'Find in this session')
