@@ -25,10 +25,10 @@ story('an owner finds who approved a call, checks the audit and takes it along',
   await isAccessible(page, 'audit')
 
   // By keyboard: a filter, which the address keeps.
-  const acts = page.getByLabel('Acts', { exact: true })
+  const acts = page.getByLabel('Action', { exact: true })
   await acts.focus()
-  await acts.selectOption('calls')
-  await page.getByLabel('Verdict', { exact: true }).selectOption('approved')
+  await acts.selectOption('Calls')
+  await page.getByLabel('Verdict', { exact: true }).selectOption('Approved')
   await until('the address says so', () => new URL(page.url()).search.includes('act=call'))
   await page.reload()
   const decided = records.getByRole('listitem').filter({ hasText: 'call.decided' })
@@ -38,7 +38,7 @@ story('an owner finds who approved a call, checks the audit and takes it along',
   await decided.getByText('"verdict": "approved"').waitFor()
 
   await page.getByRole('button', { name: 'Verify' }).click()
-  await page.getByRole('status').filter({ hasText: 'Nothing is wrong' }).waitFor()
+  await page.getByRole('status').filter({ hasText: 'No problems found' }).waitFor()
 
   const file = await page.getByRole('link', { name: 'CSV' }).getAttribute('href')
   const answer = await page.request.get(file)
@@ -47,6 +47,6 @@ story('an owner finds who approved a call, checks the audit and takes it along',
 
   await page.getByLabel('Tool', { exact: true }).fill('nothing_like_it')
   await page.keyboard.press('Enter')
-  await page.getByText('No record fits these filters.').waitFor()
+  await page.getByText('No records match these filters.').waitFor()
   await isAccessible(page, 'audit without a record')
 })

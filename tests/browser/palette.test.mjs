@@ -54,6 +54,8 @@ story('a few letters and Enter lead to pages, sections, models and sessions, and
   await page.waitForURL(/\/s\/ses_/)
   await session.isReady()
   await palette.take('stub', 'stub')
+  // By what is said beside the name, with letters that are missing.
+  await palette.take('opnai for this sesion', 'stub')
   await palette.take('dark', 'Use the dark theme')
   await page.waitForSelector('html.dark')
   await palette.take('find in', 'Find in this session')
@@ -82,7 +84,7 @@ story('what was said in a session is found, and nothing in it is markup', { env:
   assert.notEqual(await page.title(), 'taken')
 })
 
-story('axe finds nothing in the palette and in the list of keys, which `?` opens on every screen', { env: model.env }, async ({ app, page }) => {
+story('axe finds nothing in the palette and in the list of keys, which `?` opens on every screen', { env: model.env }, async ({ app, page, session }) => {
   const palette = new Palette(page)
   await palette.open()
   await palette.option('New session').waitFor()
@@ -104,6 +106,16 @@ story('axe finds nothing in the palette and in the list of keys, which `?` opens
     await page.keyboard.press('Escape')
     await list.waitFor({ state: 'detached' })
   }
+  await page.goto(`${app.url}/s/new`)
+  model.willCall(['write_file', { path: 'a.txt', content: 'a' }])
+  await session.say('write a.txt')
+  await session.button('Approve: Write a.txt').waitFor()
+  await page.keyboard.press('Alt+ArrowUp')
+  await until('the focus is on the card', () => page.evaluate(() => document.activeElement?.closest('article.card') !== null))
+  await page.keyboard.press('?')
+  await list.getByText('Reject, with a reason if you like').waitFor()
+  await page.keyboard.press('Escape')
+  await list.waitFor({ state: 'detached' })
   await page.goto(`${app.url}/s/new`)
   const composer = page.getByRole('textbox', { name: 'Message Sepal' })
   await composer.fill('why')

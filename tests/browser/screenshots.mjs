@@ -27,6 +27,22 @@ try {
   await doors(desk)
   const page = await desk.newPage()
   const session = new SessionView(page)
+  /** Where the tray is a sheet, its card is what is looked at. */
+  const openSheet = async () => {
+    const peek = page.getByRole('button', { name: /waiting\s*Open/ })
+    await session.card.or(peek).first().waitFor()
+    if (await peek.isVisible()) await peek.click()
+    await session.card.waitFor()
+  }
+  const openMenu = async () => {
+    await openSheet()
+    // It closes with a change of the window.
+    const entry = session.tray.getByRole('menuitem', { name: /^Edit/ })
+    await until('the menu is open', async () => {
+      if (!(await entry.isVisible())) await session.button(/^More: /, { exact: false }).click()
+      return entry.isVisible()
+    })
+  }
   const open = async (address, heading = page.getByRole('heading', { level: 1 })) => {
     await page.goto(`${app.url}/${address}`)
     await heading.first().waitFor()
@@ -38,7 +54,7 @@ try {
   await shoot(page, 'session-new')
   await session.say('Run a command and explain its output')
   await session.counts('1 call waits for you.')
-  await shoot(page, 'card-command')
+  await shoot(page, 'card-command', openSheet)
   await session.press('Approve: Run a command')
   await session.answer()
   await session.row('execute_command').getByRole('button', { expanded: false }).click()
@@ -67,24 +83,23 @@ try {
   await phone.screenshot({ path: `${README}phone.png` })
   await pocket.close()
 
-  await shoot(page, 'card-file')
+  await shoot(page, 'card-file', openSheet)
   const text = session.tray.getByRole('textbox').first()
   await until('the edit is open', async () => {
     if (!(await text.isVisible())) await session.choose('Edit: Write notes/two.txt')
     return text.isVisible()
   })
   await text.fill('Another second note.\n')
-  await shoot(page, 'card-edit')
+  await shoot(page, 'card-edit', openSheet)
   await session.tray.getByRole('button', { name: 'Back', exact: true }).click()
   const rule = session.tray.getByRole('group', { name: 'The rule' })
   await until('the rule is open', async () => {
     if (!(await rule.isVisible())) await session.button('Always…: Write notes/two.txt').click()
     return rule.getByText('notes/two.txt').first().isVisible()
   })
-  await shoot(page, 'card-always')
+  await shoot(page, 'card-always', openSheet)
   await session.tray.getByRole('button', { name: 'Back', exact: true }).click()
-  await session.button('More: Write notes/two.txt').click()
-  await shoot(page, 'card-menu')
+  await shoot(page, 'card-menu', openMenu)
   await page.keyboard.press('Escape')
   await open('approvals')
   await shoot(page, 'inbox')
@@ -115,6 +130,14 @@ try {
   await page.getByRole('option').first().waitFor()
   await shoot(page, 'palette')
   await page.keyboard.press('Escape')
+  await page.getByRole('textbox', { name: 'Message Sepal' }).blur()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
+  await shoot(page, 'keys')
+  await page.keyboard.press('Escape')
+  await shoot(page, 'sessions', async (size) => {
+    if (size === 'narrow') await page.getByRole('button', { name: 'Show sessions' }).click()
+  })
   for (const section of ['profile', 'appearance', 'notifications', 'keyboard', 'rules', 'skills', 'sharing', 'about']) {
     await open(`settings/${section}`)
     await shoot(page, `settings-${section}`)
@@ -133,9 +156,9 @@ try {
   await shoot(page, 'usage')
   await open('admin/providers')
   await page.getByRole('button', { name: 'Add a provider' }).click()
-  await page.getByText("runs on Sepal's machine").waitFor()
+  await page.getByText("A model server runs on Sepal's machine.").waitFor()
   await shoot(page, 'providers')
-  for (const address of ['admin/rules', 'admin/system', 'no/such/page']) {
+  for (const address of ['admin/rules', 'admin/audit', 'admin/system', 'no/such/page']) {
     await open(address)
     await shoot(page, address.replaceAll('/', '-'))
   }
@@ -153,7 +176,7 @@ async function doors(context) {
   await shoot(page, 'welcome')
   await setUp(app, context)
   await page.goto(`${app.url}/welcome`)
-  await page.getByText("runs on Sepal's machine").waitFor()
+  await page.getByText("A model server runs on Sepal's machine.").waitFor()
   await shoot(page, 'welcome-model')
   await page.getByRole('button', { name: 'Continue with the demo model' }).click()
   await page.getByRole('link', { name: 'Open a session' }).waitFor()
@@ -167,10 +190,11 @@ async function doors(context) {
   await page.close()
 }
 
-/** One screen in both themes and both widths. */
-async function shoot(page, name) {
+/** One screen in both themes and both widths; `prepare` opens what a change of the width closes. */
+async function shoot(page, name, prepare = async () => {}) {
   for (const [size, { viewport }] of Object.entries({ wide: WIDE, narrow: NARROW })) {
     await page.setViewportSize(viewport)
+    await prepare(size)
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme })
       await page.waitForFunction((isDark) => document.documentElement.classList.contains('dark') === isDark, colorScheme === 'dark')

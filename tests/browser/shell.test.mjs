@@ -80,6 +80,12 @@ story('text that is written from right to left is drawn so, block by block, and 
   const directions = await said.evaluateAll((blocks) => blocks.map((block) => [block.tagName, getComputedStyle(block).direction]))
   assert.deepEqual(directions, [['H3', 'rtl'], ['P', 'rtl'], ['UL', 'rtl'], ['BLOCKQUOTE', 'rtl'], ['DIV', 'rtl'], ['P', 'ltr']])
   assert.equal(await session.log.locator('.user .md p').evaluate((block) => getComputedStyle(block).direction), 'rtl')
+  const entry = await session.log.locator('.said .md li').nth(1).evaluate((li) => {
+    const words = document.createRange()
+    words.selectNodeContents(li)
+    return li.getBoundingClientRect().right - words.getBoundingClientRect().right
+  })
+  assert.ok(Math.abs(entry) < 2, `an English entry stands ${entry} px away from its mark`)
   await isAccessible(page, 'a session in Arabic')
 })
 

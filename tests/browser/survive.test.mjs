@@ -109,7 +109,7 @@ story('the server is killed while a call runs: nobody pretends to know', {}, asy
   await app.launch()
   await page.getByRole('link', { name: 'Connected' }).waitFor()
   const row = session.row('Outcome unknown')
-  await row.getByText('Nobody knows whether this ran.').waitFor()
+  await row.getByText('It is unknown whether this ran.').waitFor()
   await session.answer()
   await row.getByRole('button', { name: 'It ran: Run a command' }).click()
   await row.getByText('you: it ran').waitFor()

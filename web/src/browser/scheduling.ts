@@ -15,6 +15,12 @@ export function nextTask(): Promise<void> {
   return scheduler?.yield?.() ?? new Promise((resolve) => setTimeout(resolve))
 }
 
+/** Acts while the browser has nothing else to do; where it cannot say so, in a task of its own. */
+export function whenIdle(act: () => void): void {
+  if ('requestIdleCallback' in globalThis) requestIdleCallback(act)
+  else setTimeout(act)
+}
+
 /** The component, mounted in a task of its own the first time that it is needed. */
 export function inOwnTask<T extends Component>(component: T): T {
   return defineAsyncComponent(async () => {

@@ -48,6 +48,17 @@ it.each([
   expect(page.findAll('li').map((line) => line.text())).toEqual([words])
 })
 
+it('reads the budgets of a new session again once something was counted', async () => {
+  const { session, budgets } = await show(soft)
+  const usage = { totalCost: 0, budget: null, context: { used: 1, window: null }, seq: 1 }
+  session.usage = { ...usage, totalTokens: 0 }
+  await flushPromises()
+  const before = budgets.mock.calls.length
+  session.usage = { ...usage, totalTokens: 18 }
+  await flushPromises()
+  expect(budgets.mock.calls.length).toBe(before + 1)
+})
+
 it('shows nothing while no budget is near its end', async () => {
   const { page } = await show({ ...soft, isNear: false })
   expect(page.find('section').exists()).toBe(false)

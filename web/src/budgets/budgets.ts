@@ -49,7 +49,8 @@ export const useSessionBudgets = defineStore('sessionBudgets', () => {
   const tight = computed(() => inForce.value.filter(({ isNear, isExhausted }) => isNear || isExhausted))
 
   watch(
-    () => [session.id, session.usage?.totalCost, session.budgetWord],
+    // Tokens count too: of a session that has just begun the gateway may not know yet when it is asked.
+    () => [session.id, session.usage?.totalCost, session.usage?.totalTokens, session.budgetWord],
     () => void reload(),
     { immediate: true },
   )

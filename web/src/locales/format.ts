@@ -5,6 +5,7 @@ import { perLocale } from './messages'
 const counts = perLocale((locale) => new Intl.NumberFormat(locale))
 const clocks = perLocale((locale) => new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit' }))
 const dates = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'medium' }))
+const minutes = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'short' }))
 const dateTimes = perLocale((locale) => new Intl.DateTimeFormat(locale, { dateStyle: 'long', timeStyle: 'medium' }))
 
 /** The person's own region when it speaks our language, so that clocks and dates look as usual. */
@@ -47,6 +48,11 @@ export function clock(at: string): string {
 
 export function dateTime(at: string): string {
   return dateTimes(region()).format(new Date(at))
+}
+
+/** A time that is meant to the minute. */
+export function dateMinute(at: string): string {
+  return minutes(region()).format(new Date(at))
 }
 
 /** The day on which something happened, here. */

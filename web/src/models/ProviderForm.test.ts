@@ -142,7 +142,7 @@ describe('the form of a provider', () => {
     await field(wrapper, 'apiKey').trigger('paste')
     await wrapper.get('form').trigger('submit')
     await flushPromises()
-    expect(wrapper.text()).toContain('Write your resource in place of <resource>.')
+    expect(wrapper.text()).toContain('Replace <resource> with your resource.')
     expect([asked.tests, asked.saved]).toEqual([[], []])
   })
 

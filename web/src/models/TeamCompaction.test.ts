@@ -34,7 +34,7 @@ it('shows what the team has, sets it, and takes it back', async () => {
   const wrapper = await render(true)
   const select = wrapper.get('select')
   expect(select.element.value).toBe('none')
-  expect(select.get('option').text()).toContain('delete-middle, delete-old')
+  expect(select.get('option').text()).toBe('Default: Drop the middle, then the oldest turns')
   rest.setCompaction.mockResolvedValue({ strategies: ['delete-old'], tenant: ['delete-old'], settings: SETTINGS })
   await select.setValue('delete-old')
   expect(rest.setCompaction).toHaveBeenCalledWith(['delete-old'])

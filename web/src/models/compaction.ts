@@ -8,5 +8,6 @@ export function strategiesWords(strategies: readonly string[]): string {
   const { t } = i18n.global
   const way = strategies.join(' ')
   if (way === '') return t('compaction.usual')
+  if (way === 'delete-middle delete-old') return t('compaction.middle-then-old')
   return WAYS.includes(way) ? t(`compaction.${way}`) : strategies.join(', ')
 }

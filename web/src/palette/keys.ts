@@ -1,4 +1,5 @@
 /** Every key of the page, by where it works: the settings and `?` list them. `$mod` is ⌘ on a Mac, else Ctrl. */
+import type { SendKey } from '@/stores/appearance'
 
 export interface KeyGroup {
   id: 'everywhere' | 'session' | 'card' | 'lists'
@@ -6,7 +7,8 @@ export interface KeyGroup {
   keys: readonly (readonly [keys: string, name: string])[]
 }
 
-export const KEYS: readonly KeyGroup[] = [
+/** `sends`: the key that a person chose to send with. */
+export const keysFor = (sends: SendKey): readonly KeyGroup[] => [
   {
     id: 'everywhere',
     keys: [
@@ -19,12 +21,16 @@ export const KEYS: readonly KeyGroup[] = [
   {
     id: 'session',
     keys: [
-      ['Enter', 'send'],
-      ['Shift Enter', 'line'],
+      [sends === 'enter' ? 'Enter' : '$mod Enter', 'send'],
+      [sends === 'enter' ? 'Shift Enter' : 'Enter', 'line'],
       ['Esc Esc', 'stop'],
       ['/', 'prompts'],
       ['@', 'resources'],
+      ['Tab', 'take'],
+      ['$mod Enter', 'ask'],
       ['$mod F', 'find'],
+      ['Enter', 'hitAfter'],
+      ['Shift Enter', 'hitBefore'],
       ['$mod P', 'print'],
     ],
   },
@@ -50,6 +56,7 @@ export const KEYS: readonly KeyGroup[] = [
       ['← →', 'fold'],
       ['← →', 'tabs'],
       ['Enter', 'open'],
+      ['A … Z', 'lead'],
     ],
   },
 ]

@@ -4,7 +4,7 @@
  */
 import { describeCall, oneLineArguments } from '@/approval/call/describe'
 import { t } from '@/locales'
-import { count, date, dateTime } from '@/locales/format'
+import { count, date, dateMinute, dateTime } from '@/locales/format'
 import { inOneLine } from '@/text/shorten'
 import type { Schemas } from 'sepal-client'
 import type { JsonObject } from '@/wire/types'
@@ -80,7 +80,7 @@ export function factsOf(rule: RuleItem): string {
   const { origin, until, createdAt, uses, lastUsedAt, isUnused } = rule
   return [
     t(`rules.origin.${origin}`),
-    until ? t('rules.until', { when: dateTime(until) }) : '',
+    until ? t('rules.until', { when: dateMinute(until) }) : '',
     createdAt ? t('rules.given', { when: date(createdAt) }) : '',
     rule.network ? '' : t('rules.uses', { n: uses, count: count(uses) }),
     lastUsedAt ? t('rules.lastUsed', { when: dateTime(lastUsedAt) }) : '',

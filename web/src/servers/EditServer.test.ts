@@ -92,7 +92,7 @@ it('keeps every value until the only thing in the way is what was typed again', 
   answers = [() => refusal(400, 'headers.X-Plain', 'secrets.T')]
   await save()
   expect(asked).toEqual(['PATCH tracker {"url":"https://new.test/mcp"}'])
-  expect(alert()).toBe('Not changed. What is wrong is said at each field.')
+  expect(alert()).toBe('Not changed. Fix the marked fields.')
   expect(page.text()).toContain('X-Plain was given for another address or program. Type its value again')
   expect(page.text()).toContain('This value was given for another address or program. Type it again')
   expect(document.activeElement?.getAttribute('name')).toBe('headers')
@@ -137,7 +137,7 @@ it('says what is already removed when the change fails after all, and keeps what
   await type('secret-T', 'again')
   answers = [() => refusal(400, 'secrets.T'), done, () => refusal(400, 'config.url')]
   await save()
-  expect(alert()).toBe('Not changed. What is wrong is said at each field. Already removed, and now only in this form: T.')
+  expect(alert()).toBe('Not changed. Fix the marked fields. Already removed, and now only in this form: T.')
   expect(value('secret-T')).toBe('again')
   answers = [() => Response.json(item({ url: 'https://new.test/mcp' }, [])), done]
   await save()

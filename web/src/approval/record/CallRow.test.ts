@@ -59,7 +59,7 @@ describe('CallRow', () => {
   it('asks what became of a call that the server lost', async () => {
     const wrapper = row({ status: 'unknown', cause: 'the server `far` was told to stop; it may go on' })
     expect(wrapper.get('.row-unknown-form').text()).toContain('the server `far` was told to stop; it may go on')
-    expect(wrapper.text()).toContain('Nobody knows whether this ran.')
+    expect(wrapper.text()).toContain('It is unknown whether this ran.')
     await wrapper.get('.row-unknown-form button').trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'call_1_0', happened: true }]])
   })

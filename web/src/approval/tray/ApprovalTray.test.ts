@@ -648,7 +648,7 @@ describe('what others do', () => {
 describe('an unknown outcome', () => {
   it('is settled by the person', async () => {
     show([queueCall('a', { status: 'unknown' })])
-    expect(wrapper.text()).toContain('Nobody knows whether this ran.')
+    expect(wrapper.text()).toContain('It is unknown whether this ran.')
     await button("It didn't run").trigger('click')
     expect(wrapper.emitted('settle')).toEqual([[{ callId: 'a', happened: false }]])
     expect(wrapper.emitted('leave')).toHaveLength(1)

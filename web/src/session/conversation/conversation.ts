@@ -121,6 +121,8 @@ export interface Retry {
   maxAttempts: number
   /** Milliseconds since the epoch. */
   until: number
+  /** The code of the error that ended the attempt before; empty where nothing was said. */
+  cause: string
 }
 
 export interface Running {

@@ -87,8 +87,8 @@ const ways = () => page.findAll('.ways button, .ways a').map((way) => way.text()
 it.each([
   ['missing_api_key', false, ['Retry', 'Add a key', 'Choose a model']],
   ['provider_rejected', true, ['Retry', 'Choose a model']],
-  ['context_overflow', false, ['Choose a model', 'Begin a new context']],
-  ['max_iterations', false, ['Retry', 'Choose a model', 'Begin a new context']],
+  ['context_overflow', false, ['Choose a model', 'Start with fresh context']],
+  ['max_iterations', false, ['Retry', 'Choose a model', 'Start with fresh context']],
   ['budget_exhausted', false, ['Choose a model']],
   ['provider_unavailable', true, ['Retry']],
 ])('offers after %s what helps', (code, retryable, expected) => {
@@ -127,7 +127,7 @@ it('offers to ask again once another model is chosen, and nothing once it went o
   fail('context_overflow')
   add('session:changed', { model: 'larger', provider: 'p' })
   await nextTick()
-  expect(ways()).toEqual(['Retry', 'Choose a model', 'Begin a new context'])
+  expect(ways()).toEqual(['Retry', 'Choose a model', 'Start with fresh context'])
   add('user:message', 'shorter', {})
   await nextTick()
   expect(ways()).toEqual([])
@@ -207,7 +207,7 @@ it('opens what a provider wrote for what it compacted, where people can read it'
 it('begins a new context', async () => {
   fail('context_overflow')
   const reset = vi.spyOn(useSession(), 'resetHistory').mockResolvedValue({ ok: true })
-  const button = page.findAll('button').find((way) => way.text() === 'Begin a new context')
+  const button = page.findAll('button').find((way) => way.text() === 'Start with fresh context')
   await button?.trigger('click')
   expect(reset).toHaveBeenCalledOnce()
   add('history:reset', {})
@@ -226,7 +226,7 @@ it('is said aloud when it happens, and not when an old session is opened', async
   expect(assertiveText.value).toBe('')
   session.conversation = fold(session.conversation, [failed(2)])
   await nextTick()
-  expect(assertiveText.value).toBe('The agent reached the number of model requests for one turn.')
+  expect(assertiveText.value).toBe('The turn reached its limit of model requests.')
 })
 
 it('says who gave a rule and who took it back, and takes back what is in force', async () => {

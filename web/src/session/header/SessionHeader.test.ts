@@ -29,8 +29,19 @@ it('opens the panel with the context, and closes it again', async () => {
   header.unmount()
 })
 
-describe('the window', () => {
+it.each<[string, Partial<SessionUsage>]>([
+  ['', {}],
+  ['$0.50', { totalCost: 0.5 }],
+  ['price unknown', { unpricedRequests: 1 }],
+  ['$0.00 of $2.00', { budget: 2 }],
+])('says %j of the cost, and never that nothing was spent', (words, usage) => {
+  useSession().usage = { totalTokens: 1, totalCost: 0, budget: null, context: { used: 1, window: null }, seq: 1, ...usage }
+  const header = mount(SessionHeader, { global: { plugins: [i18n, router] } })
+  expect(header.find('.cost').exists() ? header.get('.cost').text() : '').toBe(words)
+  header.unmount()
+})
 
+describe('the window', () => {
 
   it('says so when nothing was changed because there is no connection', async () => {
     vi.useFakeTimers()

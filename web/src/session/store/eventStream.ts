@@ -134,7 +134,7 @@ export function useEventStream(state: SessionState, connection: Connection, deli
     const { running } = conversation.value
     if (!running) return
     const [attempt, maxAttempts] = [Number(data.attempt), Number(data.maxAttempts)]
-    const retry = { attempt, maxAttempts, until: Date.now() + Number(data.delayMs) }
+    const retry = { attempt, maxAttempts, until: Date.now() + Number(data.delayMs), cause: String(data.cause ?? '') }
     conversation.value = { ...conversation.value, running: { ...running, retry } }
   }
 
