@@ -175,9 +175,12 @@ describe('before it is saved', () => {
     answer({ sentence: 'Now.' })
     await flushPromises()
     await vi.advanceTimersByTimeAsync(GUARD_MS - 1)
+    // It is drawn as what it is: a button that does nothing yet.
+    expect(button('Save and approve')?.attributes('aria-disabled')).toBe('true')
     await save()
     expect(doors.give).not.toHaveBeenCalled()
     await vi.advanceTimersByTimeAsync(1)
+    expect(button('Save and approve')?.attributes('aria-disabled')).toBe('false')
     await save()
     expect(doors.give).toHaveBeenCalledOnce()
   })
