@@ -23,7 +23,7 @@ use super::audit::Act;
 use super::versions::RecordName;
 use address::Address;
 
-pub(super) use counted::{Counted, read_version};
+pub(super) use counted::{Counted, read_versions};
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
 pub(super) use schema::newest_schema;
@@ -290,9 +290,7 @@ impl Db {
             Self::Postgres(db) => db.execute_all(&all).await?,
         };
         if changed.is_none() {
-            for record in &counted {
-                record.check(self).await?;
-            }
+            Counted::check(self, &counted).await?;
         }
         Ok(changed.map(|rows| rows.saturating_sub(counts)))
     }

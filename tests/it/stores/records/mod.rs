@@ -6,6 +6,7 @@ mod notifications;
 mod shared_sessions;
 mod skills;
 mod texts;
+mod versions;
 mod waiting;
 
 use std::collections::BTreeSet;
