@@ -9,7 +9,7 @@ use sepal::domain::{Role, Scope, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::audit::{
     ActName, AuditKey, Break, ChainReport, StoredRecord, Verifier, acting, sign_head,
 };
-use sepal::store::records::{NewUser, Note, Seal, SecretRow};
+use sepal::store::records::{GrantKey, NewUser, Note, Seal, SecretHash, SecretRow};
 use sepal::store::{Records, Store};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
@@ -371,4 +371,34 @@ async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_sqlite
 async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_postgres() {
     let dir = tempfile::tempdir().unwrap();
     cut_and_deleted(&Opened::on_postgres(dir.path()).await).await;
+}
+
+/// What is no act appends to no chain, and so waits for nobody who does.
+#[tokio::test]
+async fn what_is_no_act_does_not_wait_for_a_chain() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), new_database().await);
+    let opened = Opened::with(&in_postgres(dir.path(), &url)).await.unwrap();
+    let records = opened.store.records();
+    fill(&records).await;
+    let authorizations = records.mcp_authorizations();
+    let key = GrantKey {
+        scope: chain(),
+        server: "post".to_owned(),
+        tenant: tenant().id,
+        user: UserId::from_bits(7),
+    };
+    let state = SecretHash::of("state");
+    let until = Timestamp(NOW.0 + 1);
+    let begun = authorizations.begin(&key, &state, "sealed", NOW, until);
+    begun.await.unwrap();
+    let mut server = PgConnection::connect(&url).await.unwrap();
+    let mut appending = server.begin().await.unwrap();
+    let lock = "LOCK TABLE _audit_turn IN EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *appending).await.unwrap();
+    let take = || authorizations.take(&key.tenant, &key.user, &state, NOW);
+    let taken = take().await.unwrap();
+    assert_eq!(taken, Some((key.clone(), "sealed".to_owned())));
+    assert_eq!(take().await.unwrap(), None, "used up");
+    appending.rollback().await.unwrap();
+    opened.stop().await;
 }

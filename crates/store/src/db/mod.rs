@@ -213,6 +213,20 @@ impl Db {
         }
     }
 
+    /// Runs a writing statement that returns rows (`… RETURNING …`) and is no act.
+    pub(super) async fn execute_returning<T: Row + 'static>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        check_recorded(&[Statement::new(sql, Vec::new())])?;
+        match self {
+            Self::Sqlite(db) => db.change_returning(sql, args, |_: &[T]| Vec::new()).await,
+            // One statement is a transaction of its own. It appends to no chain, so it takes no turn.
+            Self::Postgres(db) => db.fetch_all(sql.into(), args).await,
+        }
+    }
+
     /// Runs one writing statement and returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
         let changed = self.execute_all(vec![Statement::new(sql, args)]).await?;
