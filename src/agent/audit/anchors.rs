@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
 use super::sealing::millis;
-use super::{Anchor, AuditTrail, seal_text, timestamp};
+use super::{Anchor, AuditTrail, lease, seal_text, timestamp};
 use crate::agent::notifications::signature;
 use crate::domain::Timestamp;
 use crate::net::Mail;
@@ -23,14 +23,19 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_hours(1);
 
 impl AuditTrail {
-    /// Gives the anchors what they do not have yet. Failures are logged and tried again.
+    /// Gives the anchors what they do not have yet, unless another gateway does. Failures are logged and tried again.
     pub async fn anchor(&self) {
         if self.0.settings.anchors.is_empty() {
             return;
         }
         // What an anchor lacks that the settings no longer name waits for them to name it again.
-        let anchors = self.0.settings.anchors.iter();
-        futures::future::join_all(anchors.map(|anchor| self.catch_up(anchor))).await;
+        let give = async |anchor: &Anchor| {
+            let given = self.alone(lease::of_anchor(anchor), self.catch_up(anchor));
+            if let Err(error) = Box::pin(given).await {
+                tracing::warn!(%error, "The audit is anchored later");
+            }
+        };
+        futures::future::join_all(self.0.settings.anchors.iter().map(give)).await;
     }
 
     /// Gives an anchor what it does not have yet, until the first failure.

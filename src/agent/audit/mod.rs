@@ -7,6 +7,7 @@ mod access;
 mod anchors;
 mod checking;
 pub(super) mod decisions;
+mod lease;
 mod passing;
 mod sealing;
 mod timestamp;
@@ -22,6 +23,7 @@ use url::Url;
 
 pub use access::{AuditAccess, AuditError, AuditPage, AuditPlace, AuditStanding, ListedRecord};
 pub use checking::{AuditCheck, BrokenSession, ExportLine, check_all, check_lines};
+use lease::Leases;
 pub use passing::{PassedRecord, RecordForms};
 pub use timestamp::TimestampError;
 
@@ -117,12 +119,18 @@ pub struct AuditTrail(Arc<Shared>);
 struct Shared {
     parts: AuditParts,
     settings: AuditSettings,
+    leases: Leases,
 }
 
 impl AuditTrail {
     /// Makes the service; [`Self::run`] does what is due.
     pub fn new(parts: AuditParts, settings: AuditSettings) -> Self {
-        Self(Arc::new(Shared { parts, settings }))
+        let leases = Leases::new(&settings.anchors);
+        Self(Arc::new(Shared {
+            parts,
+            settings,
+            leases,
+        }))
     }
 
     /// Signs, anchors and removes what is due, and passes records on, until `stop`; then signs once more. What
@@ -160,7 +168,9 @@ impl AuditTrail {
 
     async fn seal_the_end(&self, tenancy: &Tenancy) -> Result<(), Error> {
         tenancy.note_all_attempts().await;
-        self.seal().await.map(drop)
+        self.seal().await?;
+        // What was ended where it was holds its lease.
+        self.end_leases().await
     }
 
     async fn look_after(&self) {

@@ -373,6 +373,48 @@ async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_postgr
     cut_and_deleted(&Opened::on_postgres(dir.path()).await).await;
 }
 
+async fn leased_by_one(opened: &Opened) {
+    let records = opened.store.records();
+    let audit = records.audit();
+    let take = async |holder: &str, now, until| {
+        let (now, until) = (Timestamp(now), Timestamp(until));
+        audit
+            .take_lease(("work", holder), now, until)
+            .await
+            .unwrap()
+    };
+    let renew = async |holder: &str, until| {
+        let renewed = audit.renew_lease(("work", holder), Timestamp(until));
+        renewed.await.unwrap()
+    };
+    assert!(take("a", 0, 30).await);
+    assert!(!take("b", 29, 59).await && !take("b", 30, 60).await);
+    assert!(renew("a", 50).await);
+    assert!(!take("b", 31, 61).await, "renewed");
+    assert!(!renew("b", 99).await, "not its own");
+    assert!(take("b", 51, 81).await, "run out");
+    assert!(!renew("a", 99).await, "taken over");
+    audit.end_lease(("work", "a")).await.unwrap();
+    assert!(!take("a", 52, 82).await, "only its holder ends it");
+    audit.end_lease(("work", "b")).await.unwrap();
+    assert!(take("a", 53, 83).await);
+    let other = audit.take_lease(("other work", "b"), Timestamp(53), Timestamp(83));
+    assert!(other.await.unwrap());
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn work_is_leased_by_one_gateway_until_it_ends_or_the_lease_runs_out_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    leased_by_one(&Opened::on(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn work_is_leased_by_one_gateway_until_it_ends_or_the_lease_runs_out_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    leased_by_one(&Opened::on_postgres(dir.path()).await).await;
+}
+
 /// What is no act appends to no chain, and so waits for nobody who does.
 #[tokio::test]
 async fn what_is_no_act_does_not_wait_for_a_chain() {
