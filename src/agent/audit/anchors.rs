@@ -13,8 +13,10 @@ use super::{Anchor, AuditTrail, lease, seal_text, timestamp};
 use crate::agent::notifications::signature;
 use crate::domain::Timestamp;
 use crate::net::Mail;
+use crate::store::Error;
 use crate::store::clock::now;
 use crate::store::records::DueAnchor;
+use crate::telemetry::metrics::instruments;
 
 /// The time that an anchor has to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -36,6 +38,22 @@ impl AuditTrail {
             }
         };
         futures::future::join_all(self.0.settings.anchors.iter().map(give)).await;
+        if let Err(error) = self.measure_lag().await {
+            tracing::warn!(%error, "The age of signatures without anchor is not known");
+        }
+    }
+
+    /// Measures how old the oldest signature is that each anchor has not got.
+    async fn measure_lag(&self) -> Result<(), Error> {
+        let oldest = self.0.parts.records.audit().oldest_unanchored().await?;
+        let at = now();
+        for anchor in &self.0.settings.anchors {
+            let mut of_anchor = oldest.iter().filter(|(name, _)| name == anchor.name());
+            let age = of_anchor.next().map_or(0, |(_, since)| at.0 - since.0);
+            let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));
+            instruments().audit_anchor_lag(anchor.name(), age);
+        }
+        Ok(())
     }
 
     /// Gives an anchor what it does not have yet, until the first failure.
@@ -61,6 +79,7 @@ impl AuditTrail {
         let outcome = match &given {
             Ok(receipt) => Ok(receipt.as_deref()),
             Err(reason) => {
+                instruments().audit_undelivered(anchor.name());
                 tracing::warn!(
                     anchor = due.anchor,
                     attempts = due.attempts + 1,

@@ -8,6 +8,7 @@ use crate::domain::{Scope, Timestamp};
 use crate::net::SyslogMessage;
 use crate::store::Error;
 use crate::store::records::{AuditRow, RecordReceiver};
+use crate::telemetry::metrics::instruments;
 
 /// A record, with the chain that it is of.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +76,10 @@ impl AuditTrail {
                 tracing::warn!(%error, "Records of the audit are passed on later");
             }
             Err(Failure::Receiver(reason)) => {
+                instruments().audit_undelivered(match receiver {
+                    RecordReceiver::Webhook => "siem_webhook",
+                    RecordReceiver::Syslog => "siem_syslog",
+                });
                 let receiver = receiver.as_str();
                 tracing::warn!(
                     receiver,

@@ -444,3 +444,37 @@ async fn what_is_no_act_does_not_wait_for_a_chain() {
     appending.rollback().await.unwrap();
     opened.stop().await;
 }
+
+async fn oldest_of_each_anchor(opened: &Opened) {
+    let records = opened.store.records();
+    fill(&records).await;
+    let audit = records.audit();
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), []);
+    let head = audit.head(&chain()).await.unwrap().unwrap();
+    let at = Timestamp(head.at);
+    let seal = sign_head(&signer(), &chain(), &head, at);
+    let anchors = ["file", "mail"];
+    assert!(audit.add_seal(&chain(), &seal, &anchors).await.unwrap());
+    let both = anchors.map(|anchor| (anchor.to_owned(), at));
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), both);
+    // One took it, and the other one failed.
+    let due = audit.due_anchors("file", at).await.unwrap();
+    audit.anchored(&due[0], Ok(None), at).await.unwrap();
+    let due = audit.due_anchors("mail", at).await.unwrap();
+    let failed = Err(("away", Timestamp(at.0 + 9)));
+    audit.anchored(&due[0], failed, at).await.unwrap();
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), both[1..]);
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    oldest_of_each_anchor(&Opened::on(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    oldest_of_each_anchor(&Opened::on_postgres(dir.path()).await).await;
+}

@@ -261,6 +261,16 @@ impl<'s> Audit<'s> {
         rows.into_iter().map(DueRow::into_due).collect()
     }
 
+    /// The time of the oldest seal that each anchor has not got.
+    pub async fn oldest_unanchored(&self) -> Result<Vec<(String, Timestamp)>, Error> {
+        let sql = "SELECT a.anchor, MIN(s.at) FROM audit_anchors a \
+                   JOIN audit_seals s ON s.tenant = a.tenant AND s.n = a.n \
+                   WHERE a.done_at IS NULL GROUP BY a.anchor ORDER BY a.anchor";
+        let rows: Vec<(String, i64)> = self.db.fetch_all(sql, args![]).await?;
+        let time = |(anchor, at)| (anchor, Timestamp(at));
+        Ok(rows.into_iter().map(time).collect())
+    }
+
     /// Says what came of giving a seal to an anchor: its receipt, or the reason why it failed and when to try
     /// again.
     pub async fn anchored(
