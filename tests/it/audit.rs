@@ -247,6 +247,53 @@ async fn an_export_is_checked_with_the_public_key_alone() {
     app.stop().await;
 }
 
+/// What the former key signed counts once the settings name it.
+#[tokio::test]
+async fn a_chain_is_verified_after_a_change_of_its_key() {
+    let [a, b] = ["ab", "cd"].map(|digits| digits.repeat(32));
+    let none = ("SPL_SANDBOX", "none");
+    let app = TestApp::start_with(&[none, ("SPL_AUDIT_KEY", &a)]).await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let former = public_key(&Client::with_key(&app, &ann.key)).await;
+    app.audit.seal().await.unwrap();
+    let app = app.restart_with(&[none, ("SPL_AUDIT_KEY", &b)]).await;
+    let client = Client::with_key(&app, &ann.key);
+    assert_ne!(public_key(&client).await, former);
+    let sharing = json!({ "linksAllowed": true });
+    client.put("/api/sharing", sharing).await.ok(200);
+    app.audit.seal().await.unwrap();
+    let verified = client.post("/api/audit/verify", json!({})).await.ok(200);
+    assert_eq!(verified["ok"], json!(false), "{verified}");
+    let detail = verified["problem"]["detail"].as_str().unwrap();
+    for part in [former.to_string().as_str(), "`audit.trusted_keys`"] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    let last = verified["provenRecord"].clone();
+    let file = app.folder.path().join("former.pem");
+    std::fs::write(&file, former.to_pem()).unwrap();
+    let mut app = app;
+    for named in [
+        former.to_string(),
+        former.to_pem(),
+        file.to_str().unwrap().to_owned(),
+    ] {
+        let env = [
+            none,
+            ("SPL_AUDIT_KEY", &b),
+            ("SPL_AUDIT_TRUSTED_KEYS", &named),
+        ];
+        app = app.restart_with(&env).await;
+        let client = Client::with_key(&app, &ann.key);
+        let verified = client.post("/api/audit/verify", json!({})).await.ok(200);
+        assert_eq!(verified["ok"], json!(true), "{verified}");
+        assert!(
+            verified["provenRecord"].as_i64() >= last.as_i64(),
+            "{verified}"
+        );
+    }
+    app.stop().await;
+}
+
 /// Somebody outside who takes what is posted, or refuses it at first.
 async fn receiver(refusals: usize) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let (told, heard) = tokio::sync::mpsc::unbounded_channel();

@@ -29,7 +29,7 @@ pub use timestamp::TimestampError;
 
 use crate::domain::Scope;
 use crate::net::{Mailer, Syslog};
-use crate::store::audit::AuditKey;
+use crate::store::audit::{AuditKey, PublicKey};
 use crate::store::records::{RecordReceiver, Seal};
 use crate::store::{Error, LiveStore, Records};
 use crate::tenancy::Tenancy;
@@ -52,6 +52,8 @@ pub struct AuditSettings {
     pub retention: Option<Duration>,
     /// True if documents of decisions have the arguments of calls, for the owners of sessions.
     pub has_arguments: bool,
+    /// Former public keys, whose signatures count beside those of the present key.
+    pub former_keys: Vec<PublicKey>,
     /// The first wait before an anchor is tried again.
     pub first_retry: Duration,
     pub anchors: Vec<Anchor>,
@@ -185,6 +187,13 @@ impl AuditTrail {
     /// Returns the key that signs the audit.
     pub fn key(&self) -> &AuditKey {
         &self.0.parts.key
+    }
+
+    /// Returns the public keys whose signatures count: the present one, and the former ones.
+    pub fn trusted_keys(&self) -> Vec<PublicKey> {
+        let own = self.key().public();
+        let former = self.0.settings.former_keys.iter().copied();
+        std::iter::once(own).chain(former).collect()
     }
 
     /// Returns true if documents of decisions have the arguments of calls, for the owners of sessions.
