@@ -10,7 +10,7 @@ use sepal::store::audit::{
     ActName, AuditKey, Break, ChainReport, StoredRecord, Verifier, acting, sign_head,
 };
 use sepal::store::records::{GrantKey, NewUser, Note, Seal, SecretHash, SecretRow};
-use sepal::store::{Records, Store};
+use sepal::store::{Error, Records, Store};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
@@ -477,4 +477,69 @@ async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_sqlite() {
 async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_postgres() {
     let dir = tempfile::tempdir().unwrap();
     oldest_of_each_anchor(&Opened::on_postgres(dir.path()).await).await;
+}
+
+/// What people of a tenant do while it is deleted: either it is counted among the tenant's records, or it is
+/// refused, and leaves nothing.
+async fn deleted_while_people_act(stores: Vec<Store>) {
+    let records = stores[0].records();
+    fill(&records).await;
+    let acts_at_once = (0..60).map(|n| {
+        let records = stores[n % stores.len()].records();
+        async move {
+            let name = format!("S{n}");
+            let secret = SecretRow {
+                scope: chain(),
+                name: name.clone(),
+                sealed: "hush".to_owned(),
+                updated_at: NOW,
+            };
+            let note = Note::new(ActName::Refused, &chain(), "request", &name);
+            // The deletion comes after some of them, and before others.
+            let done = match n {
+                20 => records.tenants().purge(&tenant().id).await.map(|()| 0),
+                n if n % 2 == 0 => records.secrets().put(&secret).await.map(|()| 1),
+                _ => records.audit().note(note).await.map(|()| 1),
+            };
+            match done {
+                Ok(acts) => acts,
+                Err(Error::TenantDeleted) => 0,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    });
+    let done: i64 = join_all(acts_at_once).await.into_iter().sum();
+    assert_eq!(acts(&records, &chain()).await, [""; 0]);
+    assert_eq!(records.secrets().names(&chain()).await.unwrap(), [""; 0]);
+    let told = records.audit().records(&Scope::Installation, 0).await;
+    let told = told.unwrap().last().unwrap().body.clone();
+    assert!(told.contains("tenant.deleted"), "{told}");
+    // Those of `fill` came first.
+    let counted = format!("\"records\":{},", 4 + done);
+    let other = format!("\"records\":{}}}", 4 + done);
+    assert!(
+        told.contains(&counted) || told.contains(&other),
+        "{counted} in {told}"
+    );
+    // Later, too.
+    let note = Note::new(ActName::Refused, &chain(), "request", "late");
+    let late = records.audit().note(note).await;
+    assert!(matches!(late, Err(Error::TenantDeleted)), "{late:?}");
+    assert_eq!(acts(&records, &chain()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_of_a_tenant_comes_after_its_end_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Opened::on(dir.path()).await;
+    deleted_while_people_act(vec![opened.store.clone(); 2]).await;
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_tenant_comes_after_its_end_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = new_database().await;
+    let stores = join_all((0..3).map(|_| beside(dir.path(), &url))).await;
+    deleted_while_people_act(stores).await;
 }

@@ -246,10 +246,12 @@ impl Db {
 
     /// Appends the records of acts that change nothing else.
     pub(super) async fn append(&self, acts: Vec<Act>) -> Result<(), Error> {
-        match self {
+        let chains = acts.iter().map(|act| act.chain().to_owned()).collect();
+        let done = match self {
             Self::Sqlite(db) => db.append(acts).await,
             Self::Postgres(db) => db.append(&acts).await,
-        }
+        };
+        self.explained(chains, done).await
     }
 
     /// Runs one statement that needs no record, although its table is audited; see [`Statement::upkeep`].
@@ -299,10 +301,12 @@ impl Db {
         let mut all: Vec<Statement> = counted.iter().map(Counted::statement).collect();
         let counts = all.len() as u64;
         all.extend(statements);
-        let changed = match self {
-            Self::Sqlite(db) => db.execute_all(all).await?,
-            Self::Postgres(db) => db.execute_all(&all).await?,
+        let chains = chains_of(&all);
+        let done = match self {
+            Self::Sqlite(db) => db.execute_all(all).await,
+            Self::Postgres(db) => db.execute_all(&all).await,
         };
+        let changed = self.explained(chains, done).await?;
         if changed.is_none() {
             Counted::check(self, &counted).await?;
         }
@@ -314,11 +318,29 @@ impl Db {
     /// aborting each other.
     pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
         check_recorded(&statements)?;
-        match self {
-            Self::Sqlite(db) => db.execute_all(statements).await?,
-            Self::Postgres(db) => db.execute_in_turn(&statements).await?,
+        let chains = chains_of(&statements);
+        let done = match self {
+            Self::Sqlite(db) => db.execute_all(statements).await,
+            Self::Postgres(db) => db.execute_in_turn(&statements).await,
         };
+        self.explained(chains, done).await?;
         Ok(())
+    }
+
+    /// Passes on what came of a change. The error is [`Error::TenantDeleted`] if the chain of one of its acts
+    /// went with its tenant.
+    async fn explained<T>(&self, chains: Vec<String>, done: Result<T, Error>) -> Result<T, Error> {
+        if done.as_ref().is_err_and(is_without_value) {
+            for chain in chains {
+                let found: Option<(i64,)> = self
+                    .fetch_optional(chain::DELETED, args![chain.as_str()])
+                    .await?;
+                if found.is_some() {
+                    return Err(Error::TenantDeleted);
+                }
+            }
+        }
+        done
     }
 
     /// Reads rows and writes the statements that `follow` derives from them, as one step. Calls with the
@@ -356,6 +378,21 @@ impl Db {
             Self::Postgres(db) => db.close().await,
         }
     }
+}
+
+/// The chains of the acts of a transaction.
+fn chains_of(statements: &[Statement]) -> Vec<String> {
+    let acts = statements.iter().filter_map(|it| it.act.as_ref());
+    acts.map(|act| act.chain().to_owned()).collect()
+}
+
+/// Returns true if a table refused a row without a value.
+fn is_without_value(error: &Error) -> bool {
+    let Error::Database(cause) = error else {
+        return false;
+    };
+    let refusal = cause.as_database_error();
+    refusal.is_some_and(|it| matches!(it.kind(), sqlx::error::ErrorKind::NotNullViolation))
 }
 
 /// Refuses a transaction that changes an audited table without an act. Only in debug builds: elsewhere a
@@ -419,6 +456,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Migration(_)
         | Error::Taken(_)
         | Error::Changed
+        | Error::TenantDeleted
         | Error::TooLarge { .. }
         | Error::Corrupt { .. }
         | Error::Unrecorded(_)
