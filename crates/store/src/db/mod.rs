@@ -7,6 +7,7 @@ mod audited;
 mod chain;
 mod counted;
 mod hold;
+mod keyed;
 mod postgres;
 mod schema;
 mod sql;
@@ -19,7 +20,8 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::Error;
-use super::audit::Act;
+use super::audit::{Act, acting};
+use super::keyed::KeyedRequest;
 use super::versions::RecordName;
 use address::Address;
 
@@ -273,6 +275,12 @@ impl Db {
         Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
     }
 
+    /// Notes that a request with a key changes something that is not stored in this database.
+    pub(super) async fn note_change(&self, request: &KeyedRequest) -> Result<(), Error> {
+        self.execute_all(vec![keyed::note_change(request)]).await?;
+        Ok(())
+    }
+
     /// Counts a change of a record that is not stored in this database.
     pub(super) async fn count(&self, record: RecordName) -> Result<(), Error> {
         self.execute_counted(vec![Counted::of(record)], Vec::new())
@@ -299,9 +307,12 @@ impl Db {
         statements: Vec<Statement>,
     ) -> Result<Option<u64>, Error> {
         let mut all: Vec<Statement> = counted.iter().map(Counted::statement).collect();
+        let chains = chains_of(&statements);
+        if let Some(request) = acting::request().filter(|_| !chains.is_empty()) {
+            all.push(keyed::note_change(&request));
+        }
         let counts = all.len() as u64;
         all.extend(statements);
-        let chains = chains_of(&all);
         let done = match self {
             Self::Sqlite(db) => db.execute_all(all).await,
             Self::Postgres(db) => db.execute_all(&all).await,

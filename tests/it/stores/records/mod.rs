@@ -1,6 +1,7 @@
 //! What the records promise beyond what signing in tests.
 
 mod checkpoints;
+mod idempotency_keys;
 mod mcp_grants;
 mod notifications;
 mod shared_sessions;
