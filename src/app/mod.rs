@@ -27,7 +27,7 @@ pub use agent::{AgentApp, Purpose};
 pub use contexts::Extensions;
 pub use doctor::examine;
 pub use listen::address::{AddressInUse, base_url, bind};
-pub use services::{open_audit, store_settings};
+pub use services::{open_audit, read_public_key, store_settings};
 
 use services::Services;
 

@@ -27,7 +27,7 @@ pub(super) enum AuditCommand {
         /// The file that `sepal audit export` or the page wrote (`-` = standard input), instead of the store.
         file: Option<PathBuf>,
         /// A public key whose signatures count: PEM, a file with it, or base64url. Without it, the key of this
-        /// installation.
+        /// installation, and those of `audit.trusted_keys`.
         #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
         key: Vec<String>,
     },
@@ -64,9 +64,8 @@ async fn run_beside(
     beside: &Beside,
 ) -> anyhow::Result<ExitCode> {
     let trail = app::open_audit(&loaded.settings, &beside.store).await?;
-    let own = trail.key().public();
     match command {
-        AuditCommand::Key => say(own.to_pem().trim_end()),
+        AuditCommand::Key => say(trail.key().public().to_pem().trim_end()),
         AuditCommand::Seal => match trail.seal().await? {
             0 => say("Everything is signed already."),
             1 => say("1 signature was added."),
@@ -74,7 +73,7 @@ async fn run_beside(
         },
         AuditCommand::Verify { file, key } => {
             let trusted = if key.is_empty() {
-                vec![own]
+                trail.trusted_keys()
             } else {
                 keys(key)?
             };
@@ -94,11 +93,7 @@ async fn run_beside(
 }
 
 fn keys(texts: &[String]) -> anyhow::Result<Vec<PublicKey>> {
-    let key = |text: &String| {
-        let file = std::fs::read_to_string(text);
-        let text = file.unwrap_or_else(|_| text.clone());
-        PublicKey::parse(&text).context("`--key`")
-    };
+    let key = |text: &String| app::read_public_key(text).context("`--key`");
     texts.iter().map(key).collect()
 }
 

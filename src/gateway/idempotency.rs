@@ -76,6 +76,7 @@ pub(super) async fn idempotent(
         Ok(KeyOutcome::Begun) => {}
         Ok(KeyOutcome::Answered(answer)) => return replayed(answer),
         Ok(KeyOutcome::Running) => return running().into_response(),
+        Ok(KeyOutcome::Interrupted) => return interrupted().into_response(),
         Ok(KeyOutcome::OfOther) => return of_other().into_response(),
         Ok(KeyOutcome::TooMany) => return too_many().into_response(),
         Err(error) => return ApiError::from(error).into_response(),
@@ -96,6 +97,7 @@ async fn carry_out(
     keyed: KeyedRequest,
     answering: impl Future<Output = Response>,
 ) -> Response {
+    acting::set_request(Some(keyed.clone()));
     let mut answering = std::pin::pin!(answering);
     let mut ticks = tokio::time::interval(EXTENDED_EVERY);
     ticks.tick().await;
@@ -105,6 +107,8 @@ async fn carry_out(
             _ = ticks.tick() => warn(keys.extend(&keyed, lease()).await),
         }
     };
+    // What goes on after the answer is told elsewhere.
+    acting::set_request(None);
     keep(&keys, &keyed, response).await
 }
 
@@ -277,6 +281,12 @@ fn wrong(text: &'static str) -> ApiError {
 
 fn running() -> ApiError {
     let text = "the request with this key is still being carried out; send it again in a moment";
+    ApiError::of_field(Code::KeyInUse, "Idempotency-Key", text)
+}
+
+fn interrupted() -> ApiError {
+    let text = "the gateway that carried out this request stopped before it answered, and the request may have \
+                changed something: read the state, and send what is missing with a new key";
     ApiError::of_field(Code::KeyInUse, "Idempotency-Key", text)
 }
 

@@ -117,10 +117,7 @@ async fn find(
         return Ok(None);
     };
     let versions = if is_read {
-        let mut versions = Vec::new();
-        for record in &records {
-            versions.push(state.versions.of(record).await?);
-        }
+        let versions = state.versions.of(&records).await?;
         catch_up(state, path, &caller.tenant.id).await?;
         Some(versions)
     } else {

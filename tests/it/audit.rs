@@ -9,6 +9,7 @@ use sepal::store::audit::PublicKey;
 use serde_json::{Value, json};
 
 use crate::model_stub::ModelStub;
+use crate::replicas::Pair;
 use crate::rest::{Answer, Client};
 use crate::support::postgres::new_database;
 use crate::support::{
@@ -246,6 +247,53 @@ async fn an_export_is_checked_with_the_public_key_alone() {
     app.stop().await;
 }
 
+/// What the former key signed counts once the settings name it.
+#[tokio::test]
+async fn a_chain_is_verified_after_a_change_of_its_key() {
+    let [a, b] = ["ab", "cd"].map(|digits| digits.repeat(32));
+    let none = ("SPL_SANDBOX", "none");
+    let app = TestApp::start_with(&[none, ("SPL_AUDIT_KEY", &a)]).await;
+    let ann = app.person_with("acme", Role::Owner).await;
+    let former = public_key(&Client::with_key(&app, &ann.key)).await;
+    app.audit.seal().await.unwrap();
+    let app = app.restart_with(&[none, ("SPL_AUDIT_KEY", &b)]).await;
+    let client = Client::with_key(&app, &ann.key);
+    assert_ne!(public_key(&client).await, former);
+    let sharing = json!({ "linksAllowed": true });
+    client.put("/api/sharing", sharing).await.ok(200);
+    app.audit.seal().await.unwrap();
+    let verified = client.post("/api/audit/verify", json!({})).await.ok(200);
+    assert_eq!(verified["ok"], json!(false), "{verified}");
+    let detail = verified["problem"]["detail"].as_str().unwrap();
+    for part in [former.to_string().as_str(), "`audit.trusted_keys`"] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    let last = verified["provenRecord"].clone();
+    let file = app.folder.path().join("former.pem");
+    std::fs::write(&file, former.to_pem()).unwrap();
+    let mut app = app;
+    for named in [
+        former.to_string(),
+        former.to_pem(),
+        file.to_str().unwrap().to_owned(),
+    ] {
+        let env = [
+            none,
+            ("SPL_AUDIT_KEY", &b),
+            ("SPL_AUDIT_TRUSTED_KEYS", &named),
+        ];
+        app = app.restart_with(&env).await;
+        let client = Client::with_key(&app, &ann.key);
+        let verified = client.post("/api/audit/verify", json!({})).await.ok(200);
+        assert_eq!(verified["ok"], json!(true), "{verified}");
+        assert!(
+            verified["provenRecord"].as_i64() >= last.as_i64(),
+            "{verified}"
+        );
+    }
+    app.stop().await;
+}
+
 /// Somebody outside who takes what is posted, or refuses it at first.
 async fn receiver(refusals: usize) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let (told, heard) = tokio::sync::mpsc::unbounded_channel();
@@ -475,6 +523,53 @@ async fn a_receiver_gets_every_record_although_it_was_away_and_another_one_is() 
         assert_eq!(given.matches(&record).count(), 1, "{record} in {given}");
     }
     app.stop().await;
+}
+
+/// A receiver that takes its time: while it holds one batch of records, no other gateway gives it the same.
+#[tokio::test]
+async fn of_two_gateways_one_passes_records_on_at_a_time() {
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let answers = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let held = std::sync::Arc::clone(&answers);
+    let take = async move |body: String| {
+        told.send(body).unwrap();
+        held.acquire().await.unwrap().forget();
+    };
+    let router = axum::Router::new().route("/", axum::routing::post(take));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    #[expect(clippy::disallowed_methods, reason = "a test's own server")]
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let pair = Pair::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_AUDIT_SIEM_WEBHOOK", &url),
+        ("SPL_AUDIT_SIEM_FORMAT", "jsonl"),
+    ])
+    .await;
+    let ann = pair.a.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&pair.a, &ann.key);
+    let all = acts(&client, "limit=500").await;
+    let (of_a, of_b) = (pair.a.audit.clone(), pair.b.audit.clone());
+    let (mut a, mut b) = (Box::pin(of_a.pass_on()), Box::pin(of_b.pass_on()));
+    // One of them waits for the answer, and the other one has nothing to do.
+    let passing = async {
+        let first = tokio::select! { biased; () = &mut a => true, () = &mut b => false };
+        answers.add_permits(1_000);
+        if first { b.await } else { a.await }
+    };
+    tokio::time::timeout(DEADLINE, passing).await.unwrap();
+    of_a.pass_on().await;
+    of_b.pass_on().await;
+    let mut given = String::new();
+    while let Ok(body) = heard.try_recv() {
+        given.push_str(&body);
+    }
+    for item in &all {
+        let record = item["record"].to_string();
+        assert_eq!(given.matches(&record).count(), 1, "{record} in {given}");
+    }
+    pair.a.stop().await;
+    pair.b.stop().await;
 }
 
 /// Runs `sepal` with arguments beside a server, and returns whether it succeeded, its output and its errors.

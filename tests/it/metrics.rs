@@ -10,7 +10,7 @@ use sepal::telemetry::metrics::{FIGURES, Kind};
 use serde_json::{Value, json};
 
 use crate::rest::Client;
-use crate::support::{TestApp, TestSocket};
+use crate::support::{DEADLINE, TestApp, TestSocket};
 
 /// The value of the sample that begins so; 0 while it is not there.
 fn value(text: &str, sample: &str) -> f64 {
@@ -124,6 +124,40 @@ async fn the_open_address_has_nothing_else() {
         let answer = TestApp::http().get(url).send().await.unwrap();
         assert_eq!(answer.status(), 404, "{path}");
     }
+}
+
+/// A mailbox without a relay that answers, and a receiver of records that is away.
+#[tokio::test]
+async fn what_the_audit_cannot_deliver_is_counted_and_ages() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "none"),
+        ("SPL_METRICS_LISTEN", "127.0.0.1:0"),
+        ("SPL_SMTP_URL", "smtp://127.0.0.1:1"),
+        ("SPL_SMTP_FROM", "sepal@example.org"),
+        ("SPL_AUDIT_ANCHOR_MAIL", "auditor@example.org"),
+        ("SPL_AUDIT_SIEM_SYSLOG", "tcp://127.0.0.1:1"),
+    ])
+    .await;
+    app.person("acme").await;
+    app.audit.seal().await.unwrap();
+    let failing = async {
+        loop {
+            app.audit.anchor().await;
+            app.audit.pass_on().await;
+            let text = figures(&app).await;
+            let failed = |to| {
+                let sample = format!("sepal_audit_deliveries_failed_total{{to=\"{to}\"}}");
+                value(&text, &sample) >= 1.0
+            };
+            let lag = value(&text, "sepal_audit_anchor_lag_seconds{to=\"mail\"}");
+            // The process is shared with tests whose mail arrives.
+            if failed("mail") && failed("siem_syslog") && lag > 0.0 {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(DEADLINE, failing).await.unwrap();
+    app.stop().await;
 }
 
 fn read(path: &str) -> String {

@@ -38,6 +38,9 @@ pub enum Error {
     /// The record does not have the version that the writer requires. Nothing was written.
     #[error("the record was changed since it was read; read it again")]
     Changed,
+    /// The tenant of an act was deleted meanwhile. Nothing was written.
+    #[error("the tenant was deleted")]
+    TenantDeleted,
     /// The content exceeds the size limit of one record. Nothing was written.
     #[error("{bytes} bytes do not fit into one record of at most {limit}")]
     TooLarge { bytes: usize, limit: usize },
@@ -124,6 +127,7 @@ impl Error {
             }
             Self::Taken(_)
             | Self::Changed
+            | Self::TenantDeleted
             | Self::TooLarge { .. }
             | Self::Unusable { .. }
             | Self::Locked { .. } => Fault::Validation,
@@ -142,6 +146,7 @@ impl Error {
             | Self::Migration(_)
             | Self::Taken(_)
             | Self::Changed
+            | Self::TenantDeleted
             | Self::TooLarge { .. }
             | Self::Unrecorded(_)
             | Self::Sealed(_)
@@ -155,6 +160,8 @@ impl Error {
         match (self, self.fault()) {
             (Self::TooLarge { .. }, _) => Code::TooLarge,
             (Self::Changed, _) => Code::ChangedSinceShown,
+            // Whoever acted had a sign-in of that tenant.
+            (Self::TenantDeleted, _) => Code::Unauthorized,
             (_, Fault::Transient) => Code::StoreUnavailable,
             (_, Fault::Validation) => Code::InvalidArguments,
             (_, Fault::External | Fault::Internal) => Code::Internal,

@@ -14,6 +14,7 @@ pub mod clock;
 mod data_dir;
 mod db;
 mod error;
+mod keyed;
 pub mod live;
 pub mod records;
 pub mod sealed;

@@ -218,12 +218,12 @@ impl AuditTrail {
         })
     }
 
-    /// Checks the chain, with this installation's own key, and the journals of the sessions that it named
+    /// Checks the chain, with this installation's own keys, and the journals of the sessions that it named
     /// last.
     pub async fn check(&self, access: &AuditAccess) -> Result<AuditCheck, AuditError> {
         access.check_sees_all()?;
         let parts = &self.0.parts;
-        let keys = [parts.key.public()];
+        let keys = self.trusted_keys();
         let stores = (&parts.records, &parts.live);
         Ok(check_all(stores, &access.chain, &keys, CHECKED_SESSIONS).await?)
     }

@@ -9,12 +9,14 @@ use tokio::io::AsyncWriteExt as _;
 use url::Url;
 
 use super::sealing::millis;
-use super::{Anchor, AuditTrail, seal_text, timestamp};
+use super::{Anchor, AuditTrail, lease, seal_text, timestamp};
 use crate::agent::notifications::signature;
 use crate::domain::Timestamp;
 use crate::net::Mail;
+use crate::store::Error;
 use crate::store::clock::now;
 use crate::store::records::DueAnchor;
+use crate::telemetry::metrics::instruments;
 
 /// The time that an anchor has to answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,14 +25,35 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_hours(1);
 
 impl AuditTrail {
-    /// Gives the anchors what they do not have yet. Failures are logged and tried again.
+    /// Gives the anchors what they do not have yet, unless another gateway does. Failures are logged and tried again.
     pub async fn anchor(&self) {
         if self.0.settings.anchors.is_empty() {
             return;
         }
         // What an anchor lacks that the settings no longer name waits for them to name it again.
-        let anchors = self.0.settings.anchors.iter();
-        futures::future::join_all(anchors.map(|anchor| self.catch_up(anchor))).await;
+        let give = async |anchor: &Anchor| {
+            let given = self.alone(lease::of_anchor(anchor), self.catch_up(anchor));
+            if let Err(error) = Box::pin(given).await {
+                tracing::warn!(%error, "The audit is anchored later");
+            }
+        };
+        futures::future::join_all(self.0.settings.anchors.iter().map(give)).await;
+        if let Err(error) = self.measure_lag().await {
+            tracing::warn!(%error, "The age of signatures without anchor is not known");
+        }
+    }
+
+    /// Measures how old the oldest signature is that each anchor has not got.
+    async fn measure_lag(&self) -> Result<(), Error> {
+        let oldest = self.0.parts.records.audit().oldest_unanchored().await?;
+        let at = now();
+        for anchor in &self.0.settings.anchors {
+            let mut of_anchor = oldest.iter().filter(|(name, _)| name == anchor.name());
+            let age = of_anchor.next().map_or(0, |(_, since)| at.0 - since.0);
+            let age = Duration::from_millis(u64::try_from(age).unwrap_or(0));
+            instruments().audit_anchor_lag(anchor.name(), age);
+        }
+        Ok(())
     }
 
     /// Gives an anchor what it does not have yet, until the first failure.
@@ -56,6 +79,7 @@ impl AuditTrail {
         let outcome = match &given {
             Ok(receipt) => Ok(receipt.as_deref()),
             Err(reason) => {
+                instruments().audit_undelivered(anchor.name());
                 tracing::warn!(
                     anchor = due.anchor,
                     attempts = due.attempts + 1,

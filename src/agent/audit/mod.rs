@@ -7,6 +7,7 @@ mod access;
 mod anchors;
 mod checking;
 pub(super) mod decisions;
+mod lease;
 mod passing;
 mod sealing;
 mod timestamp;
@@ -22,12 +23,13 @@ use url::Url;
 
 pub use access::{AuditAccess, AuditError, AuditPage, AuditPlace, AuditStanding, ListedRecord};
 pub use checking::{AuditCheck, BrokenSession, ExportLine, check_all, check_lines};
+use lease::Leases;
 pub use passing::{PassedRecord, RecordForms};
 pub use timestamp::TimestampError;
 
 use crate::domain::Scope;
 use crate::net::{Mailer, Syslog};
-use crate::store::audit::AuditKey;
+use crate::store::audit::{AuditKey, PublicKey};
 use crate::store::records::{RecordReceiver, Seal};
 use crate::store::{Error, LiveStore, Records};
 use crate::tenancy::Tenancy;
@@ -50,6 +52,8 @@ pub struct AuditSettings {
     pub retention: Option<Duration>,
     /// True if documents of decisions have the arguments of calls, for the owners of sessions.
     pub has_arguments: bool,
+    /// Former public keys, whose signatures count beside those of the present key.
+    pub former_keys: Vec<PublicKey>,
     /// The first wait before an anchor is tried again.
     pub first_retry: Duration,
     pub anchors: Vec<Anchor>,
@@ -117,12 +121,18 @@ pub struct AuditTrail(Arc<Shared>);
 struct Shared {
     parts: AuditParts,
     settings: AuditSettings,
+    leases: Leases,
 }
 
 impl AuditTrail {
     /// Makes the service; [`Self::run`] does what is due.
     pub fn new(parts: AuditParts, settings: AuditSettings) -> Self {
-        Self(Arc::new(Shared { parts, settings }))
+        let leases = Leases::new(&settings.anchors);
+        Self(Arc::new(Shared {
+            parts,
+            settings,
+            leases,
+        }))
     }
 
     /// Signs, anchors and removes what is due, and passes records on, until `stop`; then signs once more. What
@@ -160,7 +170,9 @@ impl AuditTrail {
 
     async fn seal_the_end(&self, tenancy: &Tenancy) -> Result<(), Error> {
         tenancy.note_all_attempts().await;
-        self.seal().await.map(drop)
+        self.seal().await?;
+        // What was ended where it was holds its lease.
+        self.end_leases().await
     }
 
     async fn look_after(&self) {
@@ -175,6 +187,13 @@ impl AuditTrail {
     /// Returns the key that signs the audit.
     pub fn key(&self) -> &AuditKey {
         &self.0.parts.key
+    }
+
+    /// Returns the public keys whose signatures count: the present one, and the former ones.
+    pub fn trusted_keys(&self) -> Vec<PublicKey> {
+        let own = self.key().public();
+        let former = self.0.settings.former_keys.iter().copied();
+        std::iter::once(own).chain(former).collect()
     }
 
     /// Returns true if documents of decisions have the arguments of calls, for the owners of sessions.

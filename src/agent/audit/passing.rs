@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use super::anchors::Posted;
-use super::{AuditTrail, PASS_EVERY};
+use super::{AuditTrail, PASS_EVERY, lease};
 use crate::domain::{Scope, Timestamp};
 use crate::net::SyslogMessage;
 use crate::store::Error;
 use crate::store::records::{AuditRow, RecordReceiver};
+use crate::telemetry::metrics::instruments;
 
 /// A record, with the chain that it is of.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +39,7 @@ impl From<Error> for Failure {
 }
 
 impl AuditTrail {
-    /// Passes on what is due, unless another gateway does.
+    /// Passes on what is due. Of several gateways one looks at each interval.
     pub(super) async fn pass_on_if_due(&self) {
         let receivers = &self.0.parts.receivers;
         if !RecordReceiver::ALL.iter().any(|it| receivers.has(*it)) {
@@ -52,23 +53,33 @@ impl AuditTrail {
         }
     }
 
-    /// Passes on what the receivers do not have yet. Failures are logged, and the next call tries again. One that
-    /// is away holds up no other.
+    /// Passes on what the receivers do not have yet, unless another gateway does. Failures are logged, and the
+    /// next call tries again. One that is away holds up no other.
     pub async fn pass_on(&self) {
-        let passes = RecordReceiver::ALL.map(|receiver| self.pass_to(receiver));
-        futures::future::join_all(passes).await;
+        let receivers = &self.0.parts.receivers;
+        let given = RecordReceiver::ALL
+            .into_iter()
+            .filter(|it| receivers.has(*it));
+        let pass = async |receiver| {
+            let passed = self.alone(lease::of_receiver(receiver), self.pass_to(receiver));
+            if let Err(error) = Box::pin(passed).await {
+                tracing::warn!(%error, "Records of the audit are passed on later");
+            }
+        };
+        futures::future::join_all(given.map(pass)).await;
     }
 
     async fn pass_to(&self, receiver: RecordReceiver) {
-        if !self.0.parts.receivers.has(receiver) {
-            return;
-        }
         match self.pass_all(receiver).await {
             Ok(()) => {}
             Err(Failure::Store(error)) => {
                 tracing::warn!(%error, "Records of the audit are passed on later");
             }
             Err(Failure::Receiver(reason)) => {
+                instruments().audit_undelivered(match receiver {
+                    RecordReceiver::Webhook => "siem_webhook",
+                    RecordReceiver::Syslog => "siem_syslog",
+                });
                 let receiver = receiver.as_str();
                 tracing::warn!(
                     receiver,

@@ -11,7 +11,7 @@ use crate::agent::{Anchor, AuditParts, AuditSettings, AuditTrail, Receivers};
 use crate::config::{self, Settings};
 use crate::gateway::wire::audit::RecordWire;
 use crate::net::{self, Syslog};
-use crate::store::audit::AuditKey;
+use crate::store::audit::{AuditKey, KeyError, PublicKey};
 use crate::store::{Sealer, Store};
 use crate::tenancy::Tenancy;
 
@@ -58,6 +58,7 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
         seal_every: said.seal_minutes,
         retention: (!retention.is_zero()).then_some(retention),
         has_arguments: said.arguments,
+        former_keys: former_keys(&said.trusted_keys)?,
         first_retry: settings.notifications.first_retry,
         anchors: anchors(&said.anchor),
     };
@@ -77,6 +78,19 @@ async fn key(said: &config::Audit, store: &Store, sealer: &Sealer) -> anyhow::Re
             .with_context(|| format!("`audit.key_file` {} is wrong", file.display()));
     }
     Ok(store.records().audit_key(sealer).await?)
+}
+
+fn former_keys(said: &[String]) -> anyhow::Result<Vec<PublicKey>> {
+    let key = |text: &String| {
+        read_public_key(text).with_context(|| format!("`audit.trusted_keys` names `{text}`"))
+    };
+    said.iter().map(key).collect()
+}
+
+/// Reads a public key: PEM, base64url, or a file with either.
+pub fn read_public_key(text: &str) -> Result<PublicKey, KeyError> {
+    let file = std::fs::read_to_string(text);
+    PublicKey::parse(file.as_deref().unwrap_or(text))
 }
 
 fn anchors(said: &config::Anchor) -> Vec<Anchor> {

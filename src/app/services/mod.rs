@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use audit::open_audit;
+pub use audit::{open_audit, read_public_key};
 
 use super::contexts::Extensions;
 use super::{Parts, contexts, deferred_engine, disk, doctor, model, sandboxes, servers};

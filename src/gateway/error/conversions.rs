@@ -112,6 +112,7 @@ impl From<store::Error> for ApiError {
             | store::Error::NoAnswer
             | store::Error::NoWorker(_)
             | store::Error::Migration(_)
+            | store::Error::TenantDeleted
             | store::Error::TooLarge { .. }
             | store::Error::Corrupt { .. }
             | store::Error::Unrecorded(_)

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use sepal::domain::Role;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 
 use super::{Answer, Client};
 use crate::replicas::Pair;
@@ -113,6 +114,55 @@ async fn a_message_with_a_key_is_said_once() {
         .collect();
     assert_eq!(ids.len(), 1);
     assert!(ids[0].as_str().unwrap().starts_with("key_"), "{ids:?}");
+}
+
+/// A gateway that died after it had added a rule, and before it answered.
+#[tokio::test]
+async fn what_an_interrupted_request_has_changed_is_not_done_twice() {
+    let app = TestApp::start().await;
+    let ana = app.person_with("acme", Role::Owner).await;
+    let client = Client::with_key(&app, &ana.key);
+    let rule = json!({ "effect": "deny", "scope": "person", "server": "x", "tool": "y" });
+    // Holds the gateway where it has added the rule: its answer cannot be kept.
+    let database = app.folder.path().join("data/sepal.db");
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(database);
+    let mut file = sqlx::SqliteConnection::connect_with(&options)
+        .await
+        .unwrap();
+    let lost = "CREATE TRIGGER lost BEFORE UPDATE OF answer ON idempotency_keys BEGIN \
+                SELECT RAISE(ABORT, 'the gateway is gone'); END";
+    sqlx::query(lost).execute(&mut file).await.unwrap();
+    keyed(&client, "r1", "/api/rules", &rule).await.ok(201);
+    let fork = client.post("/api/sessions", json!({})).await.ok(201);
+    let fork = format!("/api/sessions/{}/fork", fork["id"].as_str().unwrap());
+    keyed(&client, "f1", &fork, &json!({})).await.ok(201);
+    keyed(&client, "s1", "/api/sessions", &json!({}))
+        .await
+        .ok(201);
+    for (key, path, body) in [("r1", "/api/rules", &rule), ("f1", &fork, &json!({}))] {
+        let running = keyed(&client, key, path, body).await;
+        let detail = running.problem(409, "key_in_use")["detail"].clone();
+        assert!(detail.as_str().unwrap().contains("still"), "{detail}");
+    }
+    let over = "UPDATE idempotency_keys SET until = CASE WHEN until < 0 THEN -1 ELSE 1 END";
+    sqlx::query(over).execute(&mut file).await.unwrap();
+    sqlx::query("DROP TRIGGER lost")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    for (key, path, body) in [("r1", "/api/rules", &rule), ("f1", &fork, &json!({}))] {
+        let interrupted = keyed(&client, key, path, body).await;
+        let detail = interrupted.problem(409, "key_in_use")["detail"].clone();
+        assert!(detail.as_str().unwrap().contains("new key"), "{detail}");
+    }
+    let rules = client.get("/api/rules").await.ok(200);
+    assert_eq!(rules["rules"].as_array().unwrap().len(), 1, "{rules}");
+    // What makes nothing twice is carried out again: it finds the session.
+    let again = keyed(&client, "s1", "/api/sessions", &json!({})).await;
+    again.ok(200);
+    assert_eq!(count(&client, "/api/sessions").await, 3);
+    let other = keyed(&client, "r2", "/api/rules", &rule).await;
+    other.ok(201);
 }
 
 /// What an answer held is nowhere readable.

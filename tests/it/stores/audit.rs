@@ -9,8 +9,8 @@ use sepal::domain::{Role, Scope, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::audit::{
     ActName, AuditKey, Break, ChainReport, StoredRecord, Verifier, acting, sign_head,
 };
-use sepal::store::records::{NewUser, Note, Seal, SecretRow};
-use sepal::store::{Records, Store};
+use sepal::store::records::{GrantKey, NewUser, Note, Seal, SecretHash, SecretRow};
+use sepal::store::{Error, Records, Store};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 
@@ -371,4 +371,175 @@ async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_sqlite
 async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_postgres() {
     let dir = tempfile::tempdir().unwrap();
     cut_and_deleted(&Opened::on_postgres(dir.path()).await).await;
+}
+
+async fn leased_by_one(opened: &Opened) {
+    let records = opened.store.records();
+    let audit = records.audit();
+    let take = async |holder: &str, now, until| {
+        let (now, until) = (Timestamp(now), Timestamp(until));
+        audit
+            .take_lease(("work", holder), now, until)
+            .await
+            .unwrap()
+    };
+    let renew = async |holder: &str, until| {
+        let renewed = audit.renew_lease(("work", holder), Timestamp(until));
+        renewed.await.unwrap()
+    };
+    assert!(take("a", 0, 30).await);
+    assert!(!take("b", 29, 59).await && !take("b", 30, 60).await);
+    assert!(renew("a", 50).await);
+    assert!(!take("b", 31, 61).await, "renewed");
+    assert!(!renew("b", 99).await, "not its own");
+    assert!(take("b", 51, 81).await, "run out");
+    assert!(!renew("a", 99).await, "taken over");
+    audit.end_lease(("work", "a")).await.unwrap();
+    assert!(!take("a", 52, 82).await, "only its holder ends it");
+    audit.end_lease(("work", "b")).await.unwrap();
+    assert!(take("a", 53, 83).await);
+    let other = audit.take_lease(("other work", "b"), Timestamp(53), Timestamp(83));
+    assert!(other.await.unwrap());
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn work_is_leased_by_one_gateway_until_it_ends_or_the_lease_runs_out_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    leased_by_one(&Opened::on(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn work_is_leased_by_one_gateway_until_it_ends_or_the_lease_runs_out_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    leased_by_one(&Opened::on_postgres(dir.path()).await).await;
+}
+
+/// What is no act appends to no chain, and so waits for nobody who does.
+#[tokio::test]
+async fn what_is_no_act_does_not_wait_for_a_chain() {
+    let (dir, url) = (tempfile::tempdir().unwrap(), new_database().await);
+    let opened = Opened::with(&in_postgres(dir.path(), &url)).await.unwrap();
+    let records = opened.store.records();
+    fill(&records).await;
+    let authorizations = records.mcp_authorizations();
+    let key = GrantKey {
+        scope: chain(),
+        server: "post".to_owned(),
+        tenant: tenant().id,
+        user: UserId::from_bits(7),
+    };
+    let state = SecretHash::of("state");
+    let until = Timestamp(NOW.0 + 1);
+    let begun = authorizations.begin(&key, &state, "sealed", NOW, until);
+    begun.await.unwrap();
+    let mut server = PgConnection::connect(&url).await.unwrap();
+    let mut appending = server.begin().await.unwrap();
+    let lock = "LOCK TABLE _audit_turn IN EXCLUSIVE MODE";
+    sqlx::query(lock).execute(&mut *appending).await.unwrap();
+    let take = || authorizations.take(&key.tenant, &key.user, &state, NOW);
+    let taken = take().await.unwrap();
+    assert_eq!(taken, Some((key.clone(), "sealed".to_owned())));
+    assert_eq!(take().await.unwrap(), None, "used up");
+    appending.rollback().await.unwrap();
+    opened.stop().await;
+}
+
+async fn oldest_of_each_anchor(opened: &Opened) {
+    let records = opened.store.records();
+    fill(&records).await;
+    let audit = records.audit();
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), []);
+    let head = audit.head(&chain()).await.unwrap().unwrap();
+    let at = Timestamp(head.at);
+    let seal = sign_head(&signer(), &chain(), &head, at);
+    let anchors = ["file", "mail"];
+    assert!(audit.add_seal(&chain(), &seal, &anchors).await.unwrap());
+    let both = anchors.map(|anchor| (anchor.to_owned(), at));
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), both);
+    // One took it, and the other one failed.
+    let due = audit.due_anchors("file", at).await.unwrap();
+    audit.anchored(&due[0], Ok(None), at).await.unwrap();
+    let due = audit.due_anchors("mail", at).await.unwrap();
+    let failed = Err(("away", Timestamp(at.0 + 9)));
+    audit.anchored(&due[0], failed, at).await.unwrap();
+    assert_eq!(audit.oldest_unanchored().await.unwrap(), both[1..]);
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    oldest_of_each_anchor(&Opened::on(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    oldest_of_each_anchor(&Opened::on_postgres(dir.path()).await).await;
+}
+
+/// What people of a tenant do while it is deleted: either it is counted among the tenant's records, or it is
+/// refused, and leaves nothing.
+async fn deleted_while_people_act(stores: Vec<Store>) {
+    let records = stores[0].records();
+    fill(&records).await;
+    let acts_at_once = (0..60).map(|n| {
+        let records = stores[n % stores.len()].records();
+        async move {
+            let name = format!("S{n}");
+            let secret = SecretRow {
+                scope: chain(),
+                name: name.clone(),
+                sealed: "hush".to_owned(),
+                updated_at: NOW,
+            };
+            let note = Note::new(ActName::Refused, &chain(), "request", &name);
+            // The deletion comes after some of them, and before others.
+            let done = match n {
+                20 => records.tenants().purge(&tenant().id).await.map(|()| 0),
+                n if n % 2 == 0 => records.secrets().put(&secret).await.map(|()| 1),
+                _ => records.audit().note(note).await.map(|()| 1),
+            };
+            match done {
+                Ok(acts) => acts,
+                Err(Error::TenantDeleted) => 0,
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+    });
+    let done: i64 = join_all(acts_at_once).await.into_iter().sum();
+    assert_eq!(acts(&records, &chain()).await, [""; 0]);
+    assert_eq!(records.secrets().names(&chain()).await.unwrap(), [""; 0]);
+    let told = records.audit().records(&Scope::Installation, 0).await;
+    let told = told.unwrap().last().unwrap().body.clone();
+    assert!(told.contains("tenant.deleted"), "{told}");
+    // Those of `fill` came first.
+    let counted = format!("\"records\":{},", 4 + done);
+    let other = format!("\"records\":{}}}", 4 + done);
+    assert!(
+        told.contains(&counted) || told.contains(&other),
+        "{counted} in {told}"
+    );
+    // Later, too.
+    let note = Note::new(ActName::Refused, &chain(), "request", "late");
+    let late = records.audit().note(note).await;
+    assert!(matches!(late, Err(Error::TenantDeleted)), "{late:?}");
+    assert_eq!(acts(&records, &chain()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn nothing_of_a_tenant_comes_after_its_end_in_sqlite() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Opened::on(dir.path()).await;
+    deleted_while_people_act(vec![opened.store.clone(); 2]).await;
+    opened.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_of_a_tenant_comes_after_its_end_in_postgres() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = new_database().await;
+    let stores = join_all((0..3).map(|_| beside(dir.path(), &url))).await;
+    deleted_while_people_act(stores).await;
 }

@@ -18,6 +18,8 @@ pub struct Audit {
     pub key: Option<SecretString>,
     /// The file with the private key.
     pub key_file: Option<PathBuf>,
+    /// Former public keys, or files that hold one.
+    pub trusted_keys: Vec<String>,
     /// The time between two signatures.
     #[serde(deserialize_with = "read::minutes")]
     pub seal_minutes: Duration,

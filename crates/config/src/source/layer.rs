@@ -101,7 +101,9 @@ fn resolve(
 fn fallback(definition: &Definition) -> Option<ResolvedValue> {
     let value = match (definition.fallback, definition.kind) {
         (Fallback::Is(text), kind) => check(kind, &Raw::Text(text.to_owned())).ok()?,
-        (Fallback::Words(_), Kind::Origins | Kind::Networks) => Value::Array(Vec::new()),
+        (Fallback::Words(_), Kind::Origins | Kind::Networks | Kind::PublicKeys) => {
+            Value::Array(Vec::new())
+        }
         (Fallback::Words(_), _) => Value::Null,
     };
     Some(ResolvedValue {

@@ -64,6 +64,8 @@ pub enum Kind {
     Attributes,
     /// Names with `http` or `https` addresses.
     NamedUrls,
+    /// A list of public keys: as texts, or as files that hold one.
+    PublicKeys,
 }
 
 /// A word of a choice.

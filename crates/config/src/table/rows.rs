@@ -3,7 +3,7 @@
 use super::Fallback::{Is, Words};
 use super::Kind::{
     Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, NamedUrls, Networks,
-    Number, OneOf, Origins, Provider, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Number, OneOf, Origins, Provider, PublicKeys, Redis, Secret, Smtp, Template, Text, Url, Whole,
 };
 use super::words::{
     ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, FLAVOURS,
@@ -357,6 +357,8 @@ settings! { since "0.1":
         "The private key that signs the audit: Ed25519 in PEM (`openssl genpkey -algorithm ed25519`), or 64 hex digits. With a key from elsewhere, nobody who has the store alone can sign.";
     "audit.key_file" ["SPL_AUDIT_KEY_FILE"] Text, Words("none"),
         "A file with that key instead.";
+    "audit.trusted_keys" ["SPL_AUDIT_TRUSTED_KEYS"] PublicKeys, Words("none"),
+        "Former public keys of the audit, as `sepal audit key` printed them: in base64url, as PEM, or as a file with it. What they signed counts beside what the present key signs.";
     "audit.seal_minutes" ["SPL_AUDIT_SEAL_MINUTES"] Whole(1, 1440), Is("60"),
         "Minutes between two signatures of the audit, where something was added to it. A server that stops signs too.";
     "audit.retention_days" ["SPL_AUDIT_RETENTION_DAYS"] Whole(0, 36_500), Is("0"),

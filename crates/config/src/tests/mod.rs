@@ -193,6 +193,7 @@ fn sample(definition: &Definition) -> String {
         Kind::Url => "https://a.example/v1",
         Kind::Origins => "https://a.example",
         Kind::Networks => "10.0.0.0/8",
+        Kind::PublicKeys => "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
         Kind::Hosts => "api.example.com",
         Kind::Database => "sqlite::memory:",
         Kind::Redis => "redis://localhost/0",

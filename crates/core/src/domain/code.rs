@@ -124,8 +124,8 @@ codes! {
         "The chosen model provider has no key.",
         "Set the provider's key (for example OPENAI_API_KEY) or choose another provider.";
     KeyInUse = "key_in_use", Validation,
-        "The `Idempotency-Key` belongs to another request, or its request is still being carried out.",
-        "Take a new key for a new request; wait a moment and send the same request again if it is still running.";
+        "The `Idempotency-Key` belongs to another request, or its request is still being carried out, or was interrupted after it had changed something.",
+        "Take a new key for a new request; wait a moment and send the same request again if it is still running; if it was interrupted, read the state first.";
     TooManyRequests = "too_many_requests", Transient,
         "A limit was reached: of commands, connections, sessions, questions or sign-in attempts; the message says whose, and how much it is.",
         "Do what the message says, for example wait for the earlier commands to be answered; an operator can raise `runtime.limits`.";

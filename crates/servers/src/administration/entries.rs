@@ -92,12 +92,9 @@ impl Administration<'_> {
             Scope::Tenant(self.caller.tenant.id.clone()),
         ];
         loop {
-            let mut seen = Vec::new();
-            for scope in &scopes {
-                let record = RecordName::server(scope, name);
-                let version = counts.of(&record).await?;
-                seen.push((record, version));
-            }
+            let records = scopes.each_ref().map(|it| RecordName::server(it, name));
+            let seen = counts.of(&records).await?;
+            let seen: versions::Required = records.into_iter().zip(seen).collect();
             let is_required = seen.iter().any(|(record, _)| versions::is_required(record));
             let entry = self.find_current(name).await?;
             let secrets = self.secret_names(&entry.scope, name).await?;

@@ -1,10 +1,12 @@
 //! Knows who acts: each door says so once, and every record that is written meanwhile tells it.
 
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sepal_core::domain::{Caller, CredentialId, TenantId, UserId};
 use serde_json::{Value, json};
+
+use crate::keyed::KeyedRequest;
 
 /// The way by which something was asked of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,8 @@ struct Visit {
     door: Door,
     address: Option<IpAddr>,
     by: OnceLock<Actor>,
+    /// The request with a key that is being carried out.
+    request: Mutex<Option<KeyedRequest>>,
 }
 
 tokio::task_local! {
@@ -115,6 +119,7 @@ pub async fn through<T>(door: Door, address: Option<IpAddr>, work: impl Future<O
         door,
         address,
         by: OnceLock::new(),
+        request: Mutex::default(),
     };
     VISIT.scope(Arc::new(visit), work).await
 }
@@ -130,6 +135,7 @@ pub async fn of_caller<T>(
         door,
         address,
         by: OnceLock::from(of(caller)),
+        request: Mutex::default(),
     };
     VISIT.scope(Arc::new(visit), work).await
 }
@@ -148,6 +154,23 @@ pub fn carried<T>(work: impl Future<Output = T>) -> impl Future<Output = T> {
 /// Says who is served by the current [`through`]. Only the first call counts.
 pub fn identify(caller: &Caller) {
     let _ = VISIT.try_with(|visit| visit.by.set(of(caller)));
+}
+
+/// Says which request with a key is being carried out from now on; `None` = none any more. Each change that is
+/// an act notes in its own transaction that the request has changed something.
+pub fn set_request(request: Option<KeyedRequest>) {
+    let _ = VISIT.try_with(|visit| {
+        *visit.request.lock().unwrap_or_else(PoisonError::into_inner) = request;
+    });
+}
+
+/// The request with a key that is being carried out now.
+pub(crate) fn request() -> Option<KeyedRequest> {
+    let request = VISIT.try_with(|visit| {
+        let request = visit.request.lock();
+        request.unwrap_or_else(PoisonError::into_inner).clone()
+    });
+    request.ok().flatten()
 }
 
 /// The address of whoever acts now, if their door knows it.

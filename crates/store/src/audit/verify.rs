@@ -47,9 +47,10 @@ pub enum Break {
     #[error("record {0} was signed, and is missing")]
     Beheaded(i64),
     #[error(
-        "record {0} was signed with a key that is not trusted; give its public key with `--key`"
+        "record {0} was signed with the key {1}, which is not trusted; if it is a former key of this \
+         installation, name it in `audit.trusted_keys`, or with `--key`"
     )]
-    OtherKey(i64),
+    OtherKey(i64, String),
 }
 
 impl Break {
@@ -66,7 +67,7 @@ impl Break {
             | Self::Signature(n)
             | Self::Resealed(n)
             | Self::Beheaded(n)
-            | Self::OtherKey(n) => *n,
+            | Self::OtherKey(n, _) => *n,
         }
     }
 }
@@ -260,7 +261,7 @@ impl<'k> Verifier<'k> {
         }
         let key = PublicKey::parse(&seal.key).map_err(|_| Break::Signature(n))?;
         if !self.keys.contains(&key) {
-            return Err(Break::OtherKey(n));
+            return Err(Break::OtherKey(n, key.to_string()));
         }
         if !key.has_signed(&signed(&self.chain, seal), &seal.signature) {
             return Err(Break::Signature(n));

@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::versions::{RecordName, required};
-use super::{Db, Statement, args};
+use super::{Db, PerRow, Statement, args};
 
 /// A record that a transaction changes, with the version that it must have.
 pub(crate) struct Counted {
@@ -40,23 +40,40 @@ impl Counted {
         Statement::required(sql, of_record())
     }
 
-    /// Returns [`Error::Changed`] if the record does not have the required version.
-    pub(crate) async fn check(&self, db: &Db) -> Result<(), Error> {
-        match self.required {
-            Some(required) if read_version(db, &self.record).await? != required => {
-                Err(Error::Changed)
-            }
-            Some(_) | None => Ok(()),
+    /// Returns [`Error::Changed`] if one of the records does not have the required version.
+    pub(crate) async fn check(db: &Db, counted: &[Self]) -> Result<(), Error> {
+        let required = || counted.iter().filter(|it| it.required.is_some());
+        let records: Vec<&RecordName> = required().map(|it| &it.record).collect();
+        let found = read_versions(db, &records).await?;
+        let required = required().filter_map(|it| it.required);
+        if required.eq(found) {
+            Ok(())
+        } else {
+            Err(Error::Changed)
         }
     }
 }
 
-pub(crate) async fn read_version(
-    db: &Db,
-    RecordName { scope, name }: &RecordName,
-) -> Result<u64, Error> {
-    let sql = "SELECT version FROM record_versions WHERE scope = $1 AND record = $2";
-    let values = args![scope.as_str(), name.as_str()];
-    let row: Option<(i64,)> = db.fetch_optional(sql, values).await?;
-    Ok(row.map_or(0, |(version,)| u64::try_from(version).unwrap_or(0)))
+/// Reads the versions of records in one statement, so that they are of one moment. The order is that of the
+/// records.
+pub(crate) async fn read_versions(db: &Db, records: &[&RecordName]) -> Result<Vec<u64>, Error> {
+    const READ: PerRow = PerRow {
+        before: "SELECT scope, record, version FROM record_versions WHERE ",
+        row: "(scope = ? AND record = ?)",
+        between: " OR ",
+        after: "",
+    };
+    let names = records
+        .iter()
+        .map(|it| args![it.scope.as_str(), it.name.as_str()]);
+    let Some((sql, args)) = READ.query(names) else {
+        return Ok(Vec::new());
+    };
+    let rows: Vec<(String, String, i64)> = db.fetch_all(sql, args).await?;
+    let version_of = |record: &&RecordName| {
+        let mut rows = rows.iter();
+        let row = rows.find(|(scope, name, _)| *scope == record.scope && *name == record.name);
+        row.map_or(0, |(_, _, version)| u64::try_from(*version).unwrap_or(0))
+    };
+    Ok(records.iter().map(version_of).collect())
 }

@@ -7,6 +7,7 @@ mod audited;
 mod chain;
 mod counted;
 mod hold;
+mod keyed;
 mod postgres;
 mod schema;
 mod sql;
@@ -19,11 +20,12 @@ use sqlx::postgres::PgRow;
 use sqlx::sqlite::SqliteRow;
 
 use super::Error;
-use super::audit::Act;
+use super::audit::{Act, acting};
+use super::keyed::KeyedRequest;
 use super::versions::RecordName;
 use address::Address;
 
-pub(super) use counted::{Counted, read_version};
+pub(super) use counted::{Counted, read_versions};
 pub(super) use hold::Hold;
 pub(super) use postgres::{PostgresDb, within};
 pub(super) use schema::newest_schema;
@@ -213,6 +215,20 @@ impl Db {
         }
     }
 
+    /// Runs a writing statement that returns rows (`… RETURNING …`) and is no act.
+    pub(super) async fn execute_returning<T: Row + 'static>(
+        &self,
+        sql: &'static str,
+        args: Vec<Arg>,
+    ) -> Result<Vec<T>, Error> {
+        check_recorded(&[Statement::new(sql, Vec::new())])?;
+        match self {
+            Self::Sqlite(db) => db.change_returning(sql, args, |_: &[T]| Vec::new()).await,
+            // One statement is a transaction of its own. It appends to no chain, so it takes no turn.
+            Self::Postgres(db) => db.fetch_all(sql.into(), args).await,
+        }
+    }
+
     /// Runs one writing statement and returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &'static str, args: Vec<Arg>) -> Result<u64, Error> {
         let changed = self.execute_all(vec![Statement::new(sql, args)]).await?;
@@ -232,10 +248,12 @@ impl Db {
 
     /// Appends the records of acts that change nothing else.
     pub(super) async fn append(&self, acts: Vec<Act>) -> Result<(), Error> {
-        match self {
+        let chains = acts.iter().map(|act| act.chain().to_owned()).collect();
+        let done = match self {
             Self::Sqlite(db) => db.append(acts).await,
             Self::Postgres(db) => db.append(&acts).await,
-        }
+        };
+        self.explained(chains, done).await
     }
 
     /// Runs one statement that needs no record, although its table is audited; see [`Statement::upkeep`].
@@ -255,6 +273,12 @@ impl Db {
     ) -> Result<u64, Error> {
         let statement = Statement::new(sql, args).recorded(act).changing(record);
         Ok(self.execute_all(vec![statement]).await?.unwrap_or(0))
+    }
+
+    /// Notes that a request with a key changes something that is not stored in this database.
+    pub(super) async fn note_change(&self, request: &KeyedRequest) -> Result<(), Error> {
+        self.execute_all(vec![keyed::note_change(request)]).await?;
+        Ok(())
     }
 
     /// Counts a change of a record that is not stored in this database.
@@ -283,16 +307,19 @@ impl Db {
         statements: Vec<Statement>,
     ) -> Result<Option<u64>, Error> {
         let mut all: Vec<Statement> = counted.iter().map(Counted::statement).collect();
+        let chains = chains_of(&statements);
+        if let Some(request) = acting::request().filter(|_| !chains.is_empty()) {
+            all.push(keyed::note_change(&request));
+        }
         let counts = all.len() as u64;
         all.extend(statements);
-        let changed = match self {
-            Self::Sqlite(db) => db.execute_all(all).await?,
-            Self::Postgres(db) => db.execute_all(&all).await?,
+        let done = match self {
+            Self::Sqlite(db) => db.execute_all(all).await,
+            Self::Postgres(db) => db.execute_all(&all).await,
         };
+        let changed = self.explained(chains, done).await?;
         if changed.is_none() {
-            for record in &counted {
-                record.check(self).await?;
-            }
+            Counted::check(self, &counted).await?;
         }
         Ok(changed.map(|rows| rows.saturating_sub(counts)))
     }
@@ -302,11 +329,29 @@ impl Db {
     /// aborting each other.
     pub(super) async fn execute_in_turn(&self, statements: Vec<Statement>) -> Result<(), Error> {
         check_recorded(&statements)?;
-        match self {
-            Self::Sqlite(db) => db.execute_all(statements).await?,
-            Self::Postgres(db) => db.execute_in_turn(&statements).await?,
+        let chains = chains_of(&statements);
+        let done = match self {
+            Self::Sqlite(db) => db.execute_all(statements).await,
+            Self::Postgres(db) => db.execute_in_turn(&statements).await,
         };
+        self.explained(chains, done).await?;
         Ok(())
+    }
+
+    /// Passes on what came of a change. The error is [`Error::TenantDeleted`] if the chain of one of its acts
+    /// went with its tenant.
+    async fn explained<T>(&self, chains: Vec<String>, done: Result<T, Error>) -> Result<T, Error> {
+        if done.as_ref().is_err_and(is_without_value) {
+            for chain in chains {
+                let found: Option<(i64,)> = self
+                    .fetch_optional(chain::DELETED, args![chain.as_str()])
+                    .await?;
+                if found.is_some() {
+                    return Err(Error::TenantDeleted);
+                }
+            }
+        }
+        done
     }
 
     /// Reads rows and writes the statements that `follow` derives from them, as one step. Calls with the
@@ -344,6 +389,21 @@ impl Db {
             Self::Postgres(db) => db.close().await,
         }
     }
+}
+
+/// The chains of the acts of a transaction.
+fn chains_of(statements: &[Statement]) -> Vec<String> {
+    let acts = statements.iter().filter_map(|it| it.act.as_ref());
+    acts.map(|act| act.chain().to_owned()).collect()
+}
+
+/// Returns true if a table refused a row without a value.
+fn is_without_value(error: &Error) -> bool {
+    let Error::Database(cause) = error else {
+        return false;
+    };
+    let refusal = cause.as_database_error();
+    refusal.is_some_and(|it| matches!(it.kind(), sqlx::error::ErrorKind::NotNullViolation))
 }
 
 /// Refuses a transaction that changes an audited table without an act. Only in debug builds: elsewhere a
@@ -407,6 +467,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Migration(_)
         | Error::Taken(_)
         | Error::Changed
+        | Error::TenantDeleted
         | Error::TooLarge { .. }
         | Error::Corrupt { .. }
         | Error::Unrecorded(_)

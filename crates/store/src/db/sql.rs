@@ -108,6 +108,17 @@ impl PerRow {
         })
     }
 
+    /// Returns one text for all rows with its values; `None` without rows. For a few rows: each number of rows
+    /// is a text of its own, and no database takes more than some ten thousand values.
+    pub(crate) fn query(
+        &self,
+        rows: impl IntoIterator<Item = Vec<Arg>>,
+    ) -> Option<(Sql, Vec<Arg>)> {
+        let rows: Vec<Vec<Arg>> = rows.into_iter().collect();
+        let text = Sql(Text::Rows(*self, rows.len()));
+        (!rows.is_empty()).then(|| (text, rows.into_iter().flatten().collect()))
+    }
+
     fn text(&self, rows: usize, values: Values) -> String {
         let mut text = String::from(self.before);
         let mut number = 0_usize;
@@ -170,6 +181,19 @@ mod tests {
             }
             let expected: Vec<i64> = (0..count).flat_map(|row| [row, -row]).collect();
             assert_eq!(numbers, expected, "{count} rows");
+        }
+    }
+
+    #[test]
+    fn one_text_takes_all_rows() {
+        let rows = |count: i64| (0..count).map(|row| vec![Arg::from(row); 2]);
+        assert!(KEEP.query(rows(0)).is_none());
+        for count in 1..=40 {
+            let (sql, args) = KEEP.query(rows(count)).unwrap();
+            let text = sql.for_sqlite();
+            let places = text.as_str().matches("(?, ?)").count();
+            assert_eq!(places * 2, args.len(), "{count} rows");
+            assert_eq!(args.len(), usize::try_from(count * 2).unwrap());
         }
     }
 

@@ -258,6 +258,16 @@ impl<'s> Audit<'s> {
         rows.into_iter().map(DueRow::into_due).collect()
     }
 
+    /// The time of the oldest seal that each anchor has not got.
+    pub async fn oldest_unanchored(&self) -> Result<Vec<(String, Timestamp)>, Error> {
+        let sql = "SELECT a.anchor, MIN(s.at) FROM audit_anchors a \
+                   JOIN audit_seals s ON s.tenant = a.tenant AND s.n = a.n \
+                   WHERE a.done_at IS NULL GROUP BY a.anchor ORDER BY a.anchor";
+        let rows: Vec<(String, i64)> = self.db.fetch_all(sql, args![]).await?;
+        let time = |(anchor, at)| (anchor, Timestamp(at));
+        Ok(rows.into_iter().map(time).collect())
+    }
+
     /// Says what came of giving a seal to an anchor: its receipt, or the reason why it failed and when to try
     /// again.
     pub async fn anchored(
@@ -353,10 +363,46 @@ impl<'s> Audit<'s> {
         let sql = "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ('', $1, $2) \
                    ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place \
                    WHERE audit_cursors.place < $3";
-        let text = |at: Timestamp| format!("{:020}", at.0);
-        let (now, until) = (text(now), text(until));
+        let (now, until) = (time_text(now), time_text(until));
         let values = args![work, until.as_str(), now.as_str()];
         Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Takes the lease of work for the whole installation until `until`. Returns false if another holder has it.
+    pub async fn take_lease(
+        &self,
+        (work, holder): (&str, &str),
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<bool, Error> {
+        let sql = "INSERT INTO audit_cursors (tenant, receiver, place) VALUES ('', $1, $2) \
+                   ON CONFLICT (tenant, receiver) DO UPDATE SET place = excluded.place \
+                   WHERE audit_cursors.place < $3";
+        let now = time_text(now);
+        let place = format!("{} {holder}", time_text(until));
+        let values = args![work, place.as_str(), now.as_str()];
+        Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Extends a lease. Returns false if it ran out and another holder took it.
+    pub async fn renew_lease(
+        &self,
+        (work, holder): (&str, &str),
+        until: Timestamp,
+    ) -> Result<bool, Error> {
+        let sql = "UPDATE audit_cursors SET place = $3 \
+                   WHERE tenant = '' AND receiver = $1 AND SUBSTR(place, 22) = $2";
+        let place = format!("{} {holder}", time_text(until));
+        let values = args![work, holder, place.as_str()];
+        Ok(self.db.execute(sql, values).await? > 0)
+    }
+
+    /// Ends a lease, if the holder still has it.
+    pub async fn end_lease(&self, (work, holder): (&str, &str)) -> Result<(), Error> {
+        let sql = "UPDATE audit_cursors SET place = '' \
+                   WHERE tenant = '' AND receiver = $1 AND SUBSTR(place, 22) = $2";
+        self.db.execute(sql, args![work, holder]).await?;
+        Ok(())
     }
 
     /// Notes whether a receiver gets records: decisions wait for it from now on.
@@ -550,6 +596,11 @@ impl<'s> Audit<'s> {
         self.db.execute_all(sent.statements(rows).collect()).await?;
         Ok(())
     }
+}
+
+/// A time as a text of 20 digits, so that texts are in the order of times.
+fn time_text(at: Timestamp) -> String {
+    format!("{:020}", at.0)
 }
 
 /// A text as a pattern of LIKE that matches nothing else.

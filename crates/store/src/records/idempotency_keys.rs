@@ -3,28 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::audit::acting;
 use super::super::db::{Arg, Db, Statement, args};
+pub use super::super::keyed::KeyedRequest;
 use super::super::{Error, Sealer};
 use super::{from_json, to_json};
-use sepal_core::domain::{TenantId, Timestamp, UserId};
+use sepal_core::domain::Timestamp;
 
 /// The time for which a key is kept, in milliseconds.
 pub const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 /// The most keys that are kept of one user.
 pub const MOST_KEYS: i64 = 1_000;
-
-/// A request with a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyedRequest {
-    pub tenant: TenantId,
-    pub owner: UserId,
-    /// The key that the client chose.
-    pub key: String,
-    /// SHA-256 of method, address and body.
-    pub fingerprint: String,
-    /// Names this attempt.
-    pub runner: String,
-}
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +33,8 @@ pub enum KeyOutcome {
     Answered(KeptAnswer),
     /// It is being carried out.
     Running,
+    /// Its gateway died after it had changed something, and before it kept the answer.
+    Interrupted,
     /// The key belongs to a request with another fingerprint.
     OfOther,
     /// The user has [`MOST_KEYS`] keys.
@@ -63,7 +54,7 @@ impl IdempotencyKeys {
     }
 
     /// Begins a request, unless its key was used. A request whose runner did not report until then is begun
-    /// again.
+    /// again, if it has changed nothing.
     pub async fn begin(
         &self,
         request: &KeyedRequest,
@@ -80,7 +71,7 @@ impl IdempotencyKeys {
              (SELECT COUNT(*) FROM idempotency_keys WHERE tenant = $1 AND owner = $2) < $8 \
              ON CONFLICT (tenant, owner, key) DO UPDATE SET runner = excluded.runner, \
              until = excluded.until WHERE idempotency_keys.fingerprint = excluded.fingerprint \
-             AND idempotency_keys.until < excluded.begun_at",
+             AND idempotency_keys.until >= 0 AND idempotency_keys.until < excluded.begun_at",
             args![
                 request.tenant.as_str(),
                 request.owner.as_str(),
@@ -95,19 +86,23 @@ impl IdempotencyKeys {
         if self.db.execute_all(vec![expired, insert]).await?.is_some() {
             return Ok(KeyOutcome::Begun);
         }
-        let sql = "SELECT fingerprint, answer FROM idempotency_keys \
+        let sql = "SELECT fingerprint, answer, until FROM idempotency_keys \
                    WHERE tenant = $1 AND owner = $2 AND key = $3";
         let values = args![
             request.tenant.as_str(),
             request.owner.as_str(),
             request.key.as_str()
         ];
-        let row: Option<(String, Option<String>)> = self.db.fetch_optional(sql, values).await?;
+        let row: Option<KeptRow> = self.db.fetch_optional(sql, values).await?;
         Ok(match row {
             None => KeyOutcome::TooMany,
-            Some((fingerprint, _)) if fingerprint != request.fingerprint => KeyOutcome::OfOther,
-            Some((_, None)) => KeyOutcome::Running,
-            Some((_, Some(answer))) => {
+            Some((fingerprint, ..)) if fingerprint != request.fingerprint => KeyOutcome::OfOther,
+            // The end of the lease is negative once something was changed.
+            Some((_, None, Some(until))) if until < 0 && until.saturating_neg() < now.0 => {
+                KeyOutcome::Interrupted
+            }
+            Some((_, None, _)) => KeyOutcome::Running,
+            Some((_, Some(answer), _)) => {
                 let answer = self.sealer.open(&context(request), &answer)?;
                 let answer = String::from_utf8_lossy(&answer).into_owned();
                 KeyOutcome::Answered(from_json("answer", &answer)?)
@@ -117,12 +112,21 @@ impl IdempotencyKeys {
 
     /// Says that the request is still being carried out.
     pub async fn extend(&self, request: &KeyedRequest, until: Timestamp) -> Result<(), Error> {
-        let sql = "UPDATE idempotency_keys SET until = $5 \
+        let sql = "UPDATE idempotency_keys SET until = CASE WHEN until < 0 THEN -$5 ELSE $5 END \
                    WHERE tenant = $1 AND owner = $2 AND key = $3 AND runner = $4";
         let mut values = which(request);
         values.extend(args![until.0]);
         self.db.execute(sql, values).await?;
         Ok(())
+    }
+
+    /// Notes that the request that is being carried out is about to change something that is not an act, so that
+    /// it does not run again if the gateway dies. A request without a key has nothing to note.
+    pub async fn note_change(&self) -> Result<(), Error> {
+        match acting::request() {
+            Some(request) => self.db.note_change(&request).await,
+            None => Ok(()),
+        }
     }
 
     /// Keeps the answer.
@@ -145,6 +149,9 @@ impl IdempotencyKeys {
         Ok(())
     }
 }
+
+/// Fingerprint, answer, and the end of the lease.
+type KeptRow = (String, Option<String>, Option<i64>);
 
 /// Returns the arguments that select the row of this attempt.
 fn which(request: &KeyedRequest) -> Vec<Arg> {

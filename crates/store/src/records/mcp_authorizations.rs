@@ -49,10 +49,7 @@ impl<'s> McpAuthorizations<'s> {
         let sql = "DELETE FROM mcp_authorizations WHERE hash = $1 AND tenant = $2 \
                    AND user_id = $3 AND expires_at > $4 RETURNING scope, server, sealed";
         let values = args![state.as_str(), tenant.as_str(), user.as_str(), now.0];
-        let rows: Vec<(String, String, String)> = self
-            .db
-            .change_returning(sql, values, |_: &[_]| Vec::new())
-            .await?;
+        let rows: Vec<(String, String, String)> = self.db.execute_returning(sql, values).await?;
         let Some((of, server, sealed)) = rows.into_iter().next() else {
             return Ok(None);
         };

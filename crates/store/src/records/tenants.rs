@@ -212,8 +212,15 @@ impl<'s> Tenants<'s> {
 
     /// Deletes a tenant and its rows in every table, and names the end of its audit in the audit of the
     /// installation. Its sessions must already be removed, because their workspaces can only be found by
-    /// these rows.
+    /// these rows. Of acts at the same time, those before are counted, and those after are refused
+    /// ([`Error::TenantDeleted`]).
     pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
+        while !self.purge_up_to_its_end(id).await? {}
+        Ok(())
+    }
+
+    /// Returns false, and does nothing, if something was appended to the tenant's audit since its end was read.
+    async fn purge_up_to_its_end(&self, id: &TenantId) -> Result<bool, Error> {
         let head = Audit::new(self.db).head(&Scope::Tenant(id.clone())).await?;
         let (n, link) = head.map_or((0, None), |head| (head.n, Some(head.link)));
         let act = Act::new(
@@ -224,16 +231,16 @@ impl<'s> Tenants<'s> {
         );
         let act = act.detail("records", n).detail("link", link);
         // Lets the triggers of the audit delete its records.
-        let cut = "INSERT INTO audit_cuts (tenant, through) VALUES ($1, 9223372036854775807) \
+        let cut = "INSERT INTO audit_cuts (tenant, through) SELECT $1, 9223372036854775807 \
+                   WHERE COALESCE((SELECT MAX(n) FROM audit WHERE tenant = $1), 0) = $2 \
                    ON CONFLICT (tenant) DO UPDATE SET through = excluded.through";
-        let mut statements = vec![Statement::new(cut, args![id.as_str()])];
+        let mut statements = vec![Statement::required(cut, args![id.as_str(), n])];
         let purges = PURGES.iter();
         statements.extend(purges.map(|sql| Statement::new(*sql, args![id.as_str()])));
         statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));
         let last = "DELETE FROM tenants WHERE id = $1";
         statements.push(Statement::new(last, args![id.as_str()]).recorded(act));
-        self.db.execute_all(statements).await?;
-        Ok(())
+        Ok(self.db.execute_all(statements).await?.is_some())
     }
 
     /// All tenants, by name.

@@ -1,7 +1,7 @@
 //! Reads and counts the versions of records that are changed as a whole.
 
 use crate::Error;
-use crate::db::{Db, read_version};
+use crate::db::{Db, read_versions};
 use crate::versions::RecordName;
 
 /// Access to the versions of records.
@@ -20,9 +20,10 @@ impl RecordVersions {
         self.db.count(record).await
     }
 
-    /// The version of a record: 0 until its first change. Read it before the record, so that it is never
-    /// newer than what was read.
-    pub async fn of(&self, record: &RecordName) -> Result<u64, Error> {
-        read_version(&self.db, record).await
+    /// The versions of records, in their order and as of one moment: 0 until the first change. Read them before
+    /// the records, so that they are never newer than what was read.
+    pub async fn of(&self, records: &[RecordName]) -> Result<Vec<u64>, Error> {
+        let records: Vec<&RecordName> = records.iter().collect();
+        read_versions(&self.db, &records).await
     }
 }

@@ -7,6 +7,7 @@ mod process;
 mod table;
 
 use std::sync::LazyLock;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use prometheus_client::encoding::text::encode;
@@ -52,6 +53,8 @@ pub struct Instruments {
     disk_pressure: Gauge,
     egress: Counters<1>,
     egress_bytes: Counters<1>,
+    undelivered: Counters<1>,
+    anchor_lag: Family<Labels<1>, Gauge<f64, AtomicU64>>,
 }
 
 /// The instruments of this process.
@@ -129,6 +132,8 @@ impl Instruments {
             disk_pressure: register(to, "sepal_disk_pressure", Gauge::default()),
             egress: register(to, "sepal_egress_connections_total", Family::default()),
             egress_bytes: register(to, "sepal_egress_bytes_total", Family::default()),
+            undelivered: register(to, "sepal_audit_deliveries_failed_total", Family::default()),
+            anchor_lag: register(to, "sepal_audit_anchor_lag_seconds", Family::default()),
             registry: Registry::default(),
         };
         registry.register_collector(Box::new(process::Process));
@@ -256,6 +261,17 @@ impl Instruments {
         self.disk_pressure.set(i64::from(is_pressed));
     }
 
+    /// Counts a failed attempt to give something of the audit to an anchor or a receiver.
+    pub fn audit_undelivered(&self, to: &'static str) {
+        self.undelivered.get_or_create(&[("to", to)]).inc();
+    }
+
+    /// Sets the age of the oldest signature that an anchor of the audit has not got.
+    pub fn audit_anchor_lag(&self, to: &'static str, age: Duration) {
+        let lag = self.anchor_lag.get_or_create(&[("to", to)]);
+        lag.set(age.as_secs_f64());
+    }
+
     /// Counts events that were read from a journal for a client.
     pub fn events_replayed(&self, count: usize) {
         self.replayed.inc_by(u64::try_from(count).unwrap_or(0));
@@ -334,6 +350,8 @@ mod tests {
         all.disk_pressure(false);
         all.limit_reached("x", "x");
         all.egress_ended("x", 1, 1);
+        all.audit_undelivered("x");
+        all.audit_anchor_lag("x", second);
     }
 
     #[tokio::test]

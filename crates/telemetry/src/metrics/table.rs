@@ -183,6 +183,18 @@ pub const FIGURES: &[Figure] = &[
         "Refusals because a user, a tenant, a socket, an address or all together had as much as they may",
     ),
     figure(
+        "sepal_audit_deliveries_failed_total",
+        Kind::Counter,
+        &["to"],
+        "Attempts to give signatures of the audit to an anchor, or records to a receiver, that failed",
+    ),
+    figure(
+        "sepal_audit_anchor_lag_seconds",
+        Kind::Gauge,
+        &["to"],
+        "Age of the oldest signature of the audit that an anchor has not got; 0 if it has all",
+    ),
+    figure(
         "sepal_tasks",
         Kind::Gauge,
         &[],

@@ -77,6 +77,8 @@ pub(in crate::gateway::http) async fn fork_session(
         ));
     };
     let key = key_of(&caller, session);
+    // A request that a crash interrupted must not make a second fork.
+    state.idempotency_keys.note_change().await?;
     let forked = Box::pin(agent::fork(&state.sessions, &key, &caller, request)).await?;
     let item = find(&state, &caller, &forked).await?;
     Ok((StatusCode::CREATED, Json(item)))

@@ -1,11 +1,13 @@
 //! What the records promise beyond what signing in tests.
 
 mod checkpoints;
+mod idempotency_keys;
 mod mcp_grants;
 mod notifications;
 mod shared_sessions;
 mod skills;
 mod texts;
+mod versions;
 mod waiting;
 
 use std::collections::BTreeSet;

@@ -29,7 +29,7 @@ impl Sessions<'_> {
             };
             let marks = change.apply(&row.marks);
             if marks == row.marks {
-                Counted::of(RecordName::marks(key)).check(self.db).await?;
+                Counted::check(self.db, &[Counted::of(RecordName::marks(key))]).await?;
                 return Ok(Some(row));
             }
             let change = Statement::required(
