@@ -4,14 +4,14 @@ use super::{Statement, args};
 use crate::clock;
 use crate::keyed::KeyedRequest;
 
-/// Returns a statement that changes exactly one row. In the transaction of an act it makes the end of the
-/// attempt's lease negative: if the gateway dies before it answers, the request must not run again.
+/// Returns a statement that changes exactly one row. In the transaction of an act it notes the change: if the
+/// gateway dies before it answers, the request must not run again.
 pub(super) fn note_change(request: &KeyedRequest) -> Statement {
-    let sql = "INSERT INTO idempotency_keys (tenant, owner, key, fingerprint, begun_at, runner, until) \
-               VALUES ($1, $2, $3, $4, $5, $6, -$5) ON CONFLICT (tenant, owner, key) DO UPDATE \
-               SET until = CASE WHEN idempotency_keys.runner = excluded.runner \
-               AND idempotency_keys.until > 0 THEN -idempotency_keys.until \
-               ELSE idempotency_keys.until END";
+    let sql = "INSERT INTO idempotency_keys (tenant, owner, key, fingerprint, begun_at, runner, until, \
+               has_changed) VALUES ($1, $2, $3, $4, $5, $6, $5, TRUE) \
+               ON CONFLICT (tenant, owner, key) DO UPDATE SET has_changed = \
+               idempotency_keys.has_changed \
+               OR COALESCE(idempotency_keys.runner = excluded.runner, FALSE)";
     let values = args![
         request.tenant.as_str(),
         request.owner.as_str(),

@@ -71,7 +71,7 @@ impl IdempotencyKeys {
              (SELECT COUNT(*) FROM idempotency_keys WHERE tenant = $1 AND owner = $2) < $8 \
              ON CONFLICT (tenant, owner, key) DO UPDATE SET runner = excluded.runner, \
              until = excluded.until WHERE idempotency_keys.fingerprint = excluded.fingerprint \
-             AND idempotency_keys.until >= 0 AND idempotency_keys.until < excluded.begun_at",
+             AND NOT idempotency_keys.has_changed AND idempotency_keys.until < excluded.begun_at",
             args![
                 request.tenant.as_str(),
                 request.owner.as_str(),
@@ -86,21 +86,19 @@ impl IdempotencyKeys {
         if self.db.execute_all(vec![expired, insert]).await?.is_some() {
             return Ok(KeyOutcome::Begun);
         }
-        let sql = "SELECT fingerprint, answer, until FROM idempotency_keys \
+        let sql = "SELECT fingerprint, answer, has_changed AND until < $4 FROM idempotency_keys \
                    WHERE tenant = $1 AND owner = $2 AND key = $3";
         let values = args![
             request.tenant.as_str(),
             request.owner.as_str(),
-            request.key.as_str()
+            request.key.as_str(),
+            now.0
         ];
         let row: Option<KeptRow> = self.db.fetch_optional(sql, values).await?;
         Ok(match row {
             None => KeyOutcome::TooMany,
             Some((fingerprint, ..)) if fingerprint != request.fingerprint => KeyOutcome::OfOther,
-            // The end of the lease is negative once something was changed.
-            Some((_, None, Some(until))) if until < 0 && until.saturating_neg() < now.0 => {
-                KeyOutcome::Interrupted
-            }
+            Some((_, None, Some(true))) => KeyOutcome::Interrupted,
             Some((_, None, _)) => KeyOutcome::Running,
             Some((_, Some(answer), _)) => {
                 let answer = self.sealer.open(&context(request), &answer)?;
@@ -112,7 +110,7 @@ impl IdempotencyKeys {
 
     /// Says that the request is still being carried out.
     pub async fn extend(&self, request: &KeyedRequest, until: Timestamp) -> Result<(), Error> {
-        let sql = "UPDATE idempotency_keys SET until = CASE WHEN until < 0 THEN -$5 ELSE $5 END \
+        let sql = "UPDATE idempotency_keys SET until = $5 \
                    WHERE tenant = $1 AND owner = $2 AND key = $3 AND runner = $4";
         let mut values = which(request);
         values.extend(args![until.0]);
@@ -150,8 +148,8 @@ impl IdempotencyKeys {
     }
 }
 
-/// Fingerprint, answer, and the end of the lease.
-type KeptRow = (String, Option<String>, Option<i64>);
+/// Fingerprint, answer, and whether its attempt ended after it had changed something; `None` once it is answered.
+type KeptRow = (String, Option<String>, Option<bool>);
 
 /// Returns the arguments that select the row of this attempt.
 fn which(request: &KeyedRequest) -> Vec<Arg> {
