@@ -5,7 +5,7 @@ use secrecy::SecretString;
 
 use super::credential::Revocation;
 use super::{Error, Tenancy, password, secret};
-use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, User, UserId};
+use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
 use sepal_store::records::{ApiKey, NewApiKey, NewUser, TenantStanding};
 
 const MAX_NAME_CHARS: usize = 64;
@@ -31,6 +31,14 @@ pub struct Person {
     pub is_disabled: bool,
     /// True if they can sign in by password.
     pub has_password: bool,
+}
+
+/// A key to create.
+pub struct NewKey {
+    /// Its purpose.
+    pub name: String,
+    /// The time from which it is not valid any more; `None` = it is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A new key; its secret is shown once.
@@ -219,26 +227,41 @@ impl Administration<'_> {
         self.replace_password(tenant, user, &hash, None).await
     }
 
-    /// Creates a key with the rights of a user.
+    /// Creates a key with the rights of a user, valid until it is revoked.
     pub async fn create_key(
         self,
         tenant: &TenantId,
         user: &UserId,
         name: &str,
     ) -> Result<CreatedKey, Error> {
-        let name = check_label(name)?;
+        let new = NewKey {
+            name: name.to_owned(),
+            expires_at: None,
+        };
+        self.add_key(tenant, user, new).await
+    }
+
+    /// Creates a key with the rights of a user.
+    pub async fn add_key(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        new: NewKey,
+    ) -> Result<CreatedKey, Error> {
+        let name = check_label("name", &new.name)?;
         let found = self.0.records().users().find(tenant, user).await?;
         found.ok_or(Error::NotFound("user"))?;
         let id = ApiKeyId::from_bits(rand::random());
         let secret = secret::api_key(&id);
-        let new = NewApiKey {
+        let key = NewApiKey {
             tenant: tenant.clone(),
             id: id.clone(),
             user: user.clone(),
             name: name.to_owned(),
             hash: secret::hash(&secret),
+            expires_at: new.expires_at,
         };
-        self.0.records().api_keys().add(&new, self.0.now()).await?;
+        self.0.records().api_keys().add(&key, self.0.now()).await?;
         Ok(CreatedKey { id, secret })
     }
 
@@ -319,13 +342,14 @@ fn check_tenant_name(name: &str) -> Result<&str, Error> {
     })
 }
 
-fn check_label(name: &str) -> Result<&str, Error> {
-    let name = name.trim();
-    if name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
-        return Ok(name);
+/// Checks a text by which people recognise something; it may be empty.
+pub(super) fn check_label<'t>(field: &'static str, text: &'t str) -> Result<&'t str, Error> {
+    let text = text.trim();
+    if text.chars().count() <= MAX_NAME_CHARS && !text.chars().any(char::is_control) {
+        return Ok(text);
     }
     Err(Error::Invalid {
-        field: "name",
+        field,
         reason: "is longer than 64 characters, or holds control characters",
     })
 }

@@ -15,6 +15,7 @@ mod metrics;
 mod models;
 mod notifications;
 mod passkeys;
+mod people;
 mod providers;
 mod rules;
 mod sessions;
@@ -44,6 +45,9 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
+        .routes(routes!(people::invitations::read_invitation))
+        .routes(routes!(people::invitations::accept_invitation))
+        .merge(people::routes())
         .merge(sessions::routes())
         .routes(routes!(approvals::list_approvals))
         .routes(routes!(approvals::count_approvals))

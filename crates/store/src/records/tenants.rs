@@ -83,6 +83,7 @@ const PURGES: &[&str] = &purges! {
     "audit": "tenant",
     "audit_cuts": "tenant",
     "links": "tenant",
+    "invitations": "tenant",
     "web_sessions": "tenant",
     "api_keys": "tenant",
     "users": "tenant",
