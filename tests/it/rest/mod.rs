@@ -5,6 +5,7 @@ mod doors;
 mod keys;
 mod models;
 mod parity;
+mod people;
 mod refusals;
 mod sessions;
 mod sign_in;
