@@ -22,7 +22,10 @@ mod setup;
 mod sign_in;
 mod tickets;
 
-pub use admin::{Administration, CreatedKey, NewKey, NewPerson, Person};
+pub use admin::{
+    Administration, CreatedInvitation, CreatedKey, MOST_INVITATION_DAYS, NewInvitation, NewKey,
+    NewPerson, Person,
+};
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation};
 pub use error::Error;
@@ -31,7 +34,7 @@ pub use gesture::{
     Ways,
 };
 pub use limits::network;
-pub use people::{CreatedInvitation, InvitationFacts, MOST_INVITATION_DAYS, NewInvitation, People};
+pub use people::{InvitationFacts, People};
 pub use refusals::RefusedRequest;
 pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secret};
 pub use service::Tenancy;

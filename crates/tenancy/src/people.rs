@@ -4,40 +4,15 @@
 
 use secrecy::SecretString;
 
-use super::admin::{self, CreatedKey, NewKey, NewPerson};
+use super::admin::{self, CreatedInvitation, CreatedKey, NewInvitation, NewKey, NewPerson};
 use super::credential::Revocation;
 use super::sign_in::SignedIn;
 use super::{Error, Tenancy, password, secret};
 use sepal_core::domain::{ApiKeyId, Caller, CredentialId, Role, TenantId, Timestamp, User, UserId};
 use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, UserRecord};
 
-const DAY_MS: i64 = 24 * 60 * 60_000;
-
-/// The longest life of an invitation, in days.
-pub const MOST_INVITATION_DAYS: u32 = 30;
-
-/// The most open invitations of a tenant.
-const MOST_INVITATIONS: usize = 1_000;
-
 /// The most valid keys of a person.
 const MOST_KEYS: usize = 100;
-
-/// An invitation to make.
-pub struct NewInvitation {
-    /// The role that the new person gets.
-    pub role: Role,
-    /// For whom it is meant, in the words of who invites; may be empty.
-    pub note: String,
-    /// Its life in days, from 1 to [`MOST_INVITATION_DAYS`].
-    pub days: u32,
-}
-
-/// A new invitation; its secret is shown once.
-pub struct CreatedInvitation {
-    pub invitation: Invitation,
-    /// The part of the link that lets the person in; stored nowhere.
-    pub secret: SecretString,
-}
 
 /// What an invitation tells whoever holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,37 +107,9 @@ impl<'a> People<'a> {
     /// Invites a person, who gives themselves a name and a password.
     pub async fn invite(self, new: NewInvitation) -> Result<CreatedInvitation, Error> {
         self.check_may_give(new.role)?;
-        if new.days == 0 || new.days > MOST_INVITATION_DAYS {
-            return Err(Error::Invalid {
-                field: "days",
-                reason: "is a number from 1 to 30",
-            });
-        }
-        let now = self.tenancy.now();
-        let open = self.invitations().await?;
-        let open = open
-            .iter()
-            .filter(|it| it.used.is_none() && it.expires_at > now);
-        if open.count() >= MOST_INVITATIONS {
-            return Err(Error::Refused(
-                "there are 1000 open invitations: take some back first",
-            ));
-        }
-        let secret = secret::random();
-        let life = i64::from(new.days).saturating_mul(DAY_MS);
-        let invitation = Invitation {
-            tenant: self.tenant().clone(),
-            id: format!("inv_{:032x}", rand::random::<u128>()),
-            role: new.role,
-            note: admin::check_label("note", &new.note)?.to_owned(),
-            invited_by: Some(self.caller.user.id.clone()),
-            created_at: now,
-            expires_at: Timestamp(now.0.saturating_add(life)),
-            used: None,
-        };
-        let invitations = self.tenancy.records().invitations();
-        invitations.add(&invitation, &secret::hash(&secret)).await?;
-        Ok(CreatedInvitation { invitation, secret })
+        let administration = self.tenancy.administration();
+        let by = Some(&self.caller.user.id);
+        administration.invite(self.tenant(), by, new).await
     }
 
     /// Takes back an invitation that nobody has used.

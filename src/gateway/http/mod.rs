@@ -22,6 +22,7 @@ mod sessions;
 mod shared;
 mod skills;
 mod system;
+mod tenants;
 mod token_price;
 mod usage;
 
@@ -48,6 +49,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(people::invitations::read_invitation))
         .routes(routes!(people::invitations::accept_invitation))
         .merge(people::routes())
+        .merge(tenants::routes())
         .merge(sessions::routes())
         .routes(routes!(approvals::list_approvals))
         .routes(routes!(approvals::count_approvals))

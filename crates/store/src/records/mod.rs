@@ -83,7 +83,7 @@ pub use sessions::{
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use skills::{OfferedSkill, SkillRow, Skills};
-pub use tenants::{TenantStanding, Tenants};
+pub use tenants::{ListedTenant, TenantStanding, Tenants};
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
 pub use tool_settings::{ToolSetting, ToolSettings};

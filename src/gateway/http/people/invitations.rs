@@ -184,9 +184,10 @@ async fn invite_person(
     let created = state.tenancy.people(&caller).invite(new).await?;
     let address = state.access.address(&parts);
     let base = address.as_ref().map_or("/", |url| url.as_str());
+    let link = created.link(base).expose_secret().to_owned();
     let invited = InviteResponse {
         invitation: created.invitation.into(),
-        link: format!("{base}join#{}", created.secret.expose_secret()),
+        link,
     };
     Ok((StatusCode::CREATED, Json(invited)))
 }
