@@ -44,6 +44,7 @@ const CREATES: &[&str] = &["put_provider", "count_tokens"];
 const ACTS: &[(&str, &str)] = &[
     ("put_sharing", "tenant.links_switched"),
     ("add_person", "user.added"),
+    ("change_tenant", "tenant.resumed"),
     ("change_person", "user.role_set"),
     ("sign_out_person", "user.signed_out"),
     ("invite_person", "invitation.added"),
@@ -83,6 +84,10 @@ const NO_ACTS: &[&str] = &[
     "accept_mcp_installation",
     // A key makes no keys, and everybody here comes with one.
     "add_key",
+    // The audit of the new tenant begins with it.
+    "add_tenant",
+    // Nobody deletes the tenant that they are in.
+    "delete_tenant",
     "add_passkey",
     "answer_elicitation",
     "attach_file",
@@ -162,6 +167,7 @@ struct Things {
     person: String,
     invitation: String,
     key: String,
+    tenant: String,
 }
 
 impl Things {
@@ -181,6 +187,7 @@ impl Things {
             person: id("usr"),
             invitation: id("inv"),
             key: id("key"),
+            tenant: id("ten"),
         }
     }
 
@@ -195,6 +202,8 @@ impl Things {
             &self.webhook
         } else if path.starts_with("/api/providers/") {
             &self.provider
+        } else if path.starts_with("/api/tenants/") {
+            &self.tenant
         } else if path.starts_with("/api/people/") {
             &self.person
         } else if path.starts_with("/api/invitations/") {
@@ -275,6 +284,7 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         person: id(added),
         invitation: invited["invitation"]["id"].as_str().unwrap().to_owned(),
         key,
+        tenant: person.tenant.to_string(),
     }
 }
 
@@ -350,6 +360,9 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "put_mail" => json!({ "isOn": false }),
         "add_person" => json!({ "name": "newcomer" }),
         "change_person" => json!({ "role": "viewer" }),
+        "add_tenant" => json!({ "name": "new-tenant" }),
+        "change_tenant" => json!({ "suspended": false }),
+        "delete_tenant" => json!({ "name": "acme" }),
         "add_passkey" => json!({ "name": "x", "credential": {} }),
         "rename_passkey" => json!({ "name": "x" }),
         "put_provider" => json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] }),
@@ -530,6 +543,8 @@ fn about<'a>(
             ("colleague's", colleague, "person"),
             ("tenant's", &actor.tenants, "tenant"),
         ]
+    } else if path.starts_with("/api/tenants/{") {
+        vec![("own", &actor.own, "person")]
     } else if path.starts_with("/api/keys/{") {
         vec![
             ("own", &actor.own, "person"),

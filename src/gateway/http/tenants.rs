@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Role, TenantId, Timestamp};
+use crate::domain::{Caller, Code, Role, Tenant, TenantId, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
@@ -192,16 +192,14 @@ async fn change_tenant(
     Path(id): Path<String>,
     Body(body): Body<ChangeTenantRequest>,
 ) -> Result<Json<TenantItem>, ApiError> {
-    let administration = administration(&state, &caller)?;
-    let id = tenant_id(&id)?;
-    administration.tenant(&id).await?;
+    let (administration, tenant) = find_for(&state, &caller, &id).await?;
     if required("suspended", body.suspended)? {
-        check_is_other(&caller, &id)?;
-        administration.suspend_tenant(&id).await?;
+        check_is_other(&caller, &tenant)?;
+        administration.suspend_tenant(&tenant.id).await?;
     } else {
-        administration.resume_tenant(&id).await?;
+        administration.resume_tenant(&tenant.id).await?;
     }
-    Ok(Json(find(administration, &id).await?))
+    Ok(Json(find(administration, &tenant.id).await?))
 }
 
 /// Deletes a tenant with everything of it, for good, within seconds. Only for administrators of the
@@ -216,15 +214,13 @@ async fn delete_tenant(
     Path(id): Path<String>,
     Body(body): Body<DeleteTenantRequest>,
 ) -> Result<StatusCode, ApiError> {
-    let administration = administration(&state, &caller)?;
-    let id = tenant_id(&id)?;
-    let tenant = administration.tenant(&id).await?;
-    check_is_other(&caller, &id)?;
+    let (administration, tenant) = find_for(&state, &caller, &id).await?;
+    check_is_other(&caller, &tenant)?;
     if required("name", body.name)? != tenant.name {
         let text = "`name` is not the tenant's name: nothing was deleted";
         return Err(ApiError::of_field(Code::InvalidArguments, "name", text));
     }
-    administration.delete_tenant(&id).await?;
+    administration.delete_tenant(&tenant.id).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -239,9 +235,21 @@ fn administration<'s>(
     Err(ApiError::new(Code::NotAllowed, text))
 }
 
+/// Finds a tenant for an administrator of the installation. For everybody else there are no tenants.
+async fn find_for<'s>(
+    state: &'s GatewayState,
+    caller: &Caller,
+    id: &str,
+) -> Result<(Administration<'s>, Tenant), ApiError> {
+    let administration = administration(state, caller).map_err(|_| no_tenant())?;
+    let id = TenantId::parse(id).ok_or_else(no_tenant)?;
+    let tenant = administration.tenant(&id).await?;
+    Ok((administration, tenant))
+}
+
 /// Nobody locks themselves out.
-fn check_is_other(caller: &Caller, id: &TenantId) -> Result<(), ApiError> {
-    if caller.tenant.id != *id {
+fn check_is_other(caller: &Caller, tenant: &Tenant) -> Result<(), ApiError> {
+    if caller.tenant.id != tenant.id {
         return Ok(());
     }
     let text = "this is your own tenant: nobody can lock themselves out";
@@ -252,10 +260,6 @@ async fn find(administration: Administration<'_>, id: &TenantId) -> Result<Tenan
     let tenants = administration.tenants_with_use().await?;
     let found = tenants.into_iter().find(|it| it.tenant.id == *id);
     Ok(found.ok_or_else(no_tenant)?.into())
-}
-
-fn tenant_id(id: &str) -> Result<TenantId, ApiError> {
-    TenantId::parse(id).ok_or_else(no_tenant)
 }
 
 fn no_tenant() -> ApiError {

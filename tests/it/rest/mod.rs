@@ -10,6 +10,7 @@ mod refusals;
 mod sessions;
 mod sign_in;
 mod stream;
+mod tenants;
 mod versions;
 
 use std::net::SocketAddr;
