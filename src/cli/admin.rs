@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use crate::config::LoadedSettings;
 use crate::domain::{ApiKeyId, Role, User};
 use crate::store::records::TenantStanding;
-use crate::tenancy::{DEFAULT_TENANT, NewPerson, Tenancy};
+use crate::tenancy::{DEFAULT_TENANT, NewInvitation, NewPerson, Tenancy};
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -105,6 +105,20 @@ pub(super) enum UserCommand {
         #[arg(long)]
         password_stdin: bool,
     },
+    /// Invite a person by a link that works once; they give themselves a name and a password.
+    Invite {
+        #[command(flatten)]
+        of: Of,
+        /// The role of the person.
+        #[arg(long, value_enum, default_value = "member")]
+        role: RoleName,
+        /// Days until the link ends, 30 at most.
+        #[arg(long, default_value_t = 7)]
+        days: u32,
+        /// For whom it is meant, as a reminder.
+        #[arg(long, default_value = "")]
+        note: String,
+    },
     /// List the people of a tenant.
     List {
         #[command(flatten)]
@@ -186,7 +200,7 @@ pub(super) async fn run(
     let beside = Beside::open(loaded).await?;
     let done = match command {
         AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,
-        AdminCommand::User(command) => user(&beside.tenancy, command).await,
+        AdminCommand::User(command) => user(&beside, loaded, command).await,
         AdminCommand::Key(command) => key(&beside.tenancy, command).await,
     };
     beside.close().await;
@@ -238,7 +252,12 @@ async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()>
     Ok(())
 }
 
-async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
+async fn user(
+    beside: &Beside,
+    loaded: &LoadedSettings,
+    command: UserCommand,
+) -> anyhow::Result<()> {
+    let tenancy = &beside.tenancy;
     let admin = tenancy.administration();
     match command {
         UserCommand::Add {
@@ -260,6 +279,24 @@ async fn user(tenancy: &Tenancy, command: UserCommand) -> anyhow::Result<()> {
                 password,
             };
             add_user(tenancy, &of.tenant, person).await?;
+        }
+        UserCommand::Invite {
+            of,
+            role,
+            days,
+            note,
+        } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            let role = role.into();
+            let new = NewInvitation { role, note, days };
+            let created = admin.invite(&tenant.id, None, new).await?;
+            say(&format!(
+                "{}  lets one person into `{}` as {} for {days} days; shown only now:\n{}",
+                created.invitation.id,
+                tenant.name,
+                created.invitation.role.as_str(),
+                created.link(&beside.url(loaded)).expose_secret()
+            ));
         }
         UserCommand::List { of } => list_users(tenancy, &of.tenant).await?,
         UserCommand::Role { name, role, of } => {

@@ -16,6 +16,8 @@ const PUBLIC: &[(&str, &str)] = &[
     ("/api/auth/setup", "needs the setup secret"),
     ("/api/auth/link", "needs the link's secret"),
     ("/api/auth/login", "is the way in"),
+    ("/api/auth/invitation", "needs the invitation's secret"),
+    ("/api/auth/invitation/read", "needs the invitation's secret"),
     (
         "/api/shared/{word}",
         "needs the link's secret, or a sign-in",

@@ -48,3 +48,42 @@ async fn who_administers_the_installation_is_said_on_the_command_line() {
     told(&["add", "ben", "--installation-admin"]);
     assert!(told(&["list"]).contains("ben  member  installation admin"));
 }
+
+#[tokio::test]
+async fn people_are_invited_on_the_command_line() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let env = [("SPL_SANDBOX", "none")];
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &env);
+    let invite = |words: &[&str]| {
+        let mut command = sepal(&data);
+        command.envs(env).args(["admin", "user", "invite"]);
+        command
+            .args(["--tenant", "acme"])
+            .args(words)
+            .output()
+            .unwrap()
+    };
+    let refused = invite(&["--days", "31"]);
+    assert!(!refused.status.success());
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("from 1 to 30"), "{told}");
+    let invited = invite(&["--role", "viewer", "--note", "Ben"]);
+    assert!(invited.status.success(), "{invited:?}");
+    let told = String::from_utf8(invited.stdout).unwrap();
+    // The link leads to the server that runs.
+    let start = format!("http://{}/join#", server.address);
+    let secret = told.trim().rsplit_once(&start).unwrap().1;
+    let nobody = Client::at(server.address, "");
+    let body = json!({ "secret": secret, "name": "Ben", "password": "correct horse battery" });
+    let me = nobody.post("/api/auth/invitation", body).await.ok(200);
+    assert_eq!(me["user"]["role"], "viewer");
+    // Whoever invited nobody sees it all the same: Ana is no admin.
+    let client = Client::at(server.address, &ana.key);
+    client
+        .get("/api/invitations")
+        .await
+        .problem(403, "not_allowed");
+}

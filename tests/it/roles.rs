@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use reqwest::Method;
-use sepal::domain::Role;
+use sepal::domain::{Role, UserId};
 use sepal::gateway::wire::COMMANDS;
 use serde_json::{Value, json};
 
@@ -26,6 +26,8 @@ const OPEN: &[&str] = &[
     "read_metrics",
     "set_up",
     "open_link",
+    "read_invitation",
+    "accept_invitation",
     "sign_in",
     "sign_out",
     "read_shared",
@@ -41,6 +43,13 @@ const CREATES: &[&str] = &["put_provider", "count_tokens"];
 /// The act that each changing operation leaves in the audit of its tenant.
 const ACTS: &[(&str, &str)] = &[
     ("put_sharing", "tenant.links_switched"),
+    ("add_person", "user.added"),
+    ("change_tenant", "tenant.resumed"),
+    ("change_person", "user.role_set"),
+    ("sign_out_person", "user.signed_out"),
+    ("invite_person", "invitation.added"),
+    ("withdraw_invitation", "invitation.withdrawn"),
+    ("revoke_key", "key.revoked"),
     ("put_mail", "user.mail_set"),
     ("put_provider", "provider.set"),
     ("delete_provider", "provider.removed"),
@@ -73,6 +82,12 @@ const ACTS: &[(&str, &str)] = &[
 /// or comes later; others only ask.
 const NO_ACTS: &[&str] = &[
     "accept_mcp_installation",
+    // A key makes no keys, and everybody here comes with one.
+    "add_key",
+    // The audit of the new tenant begins with it.
+    "add_tenant",
+    // Nobody deletes the tenant that they are in.
+    "delete_tenant",
     "add_passkey",
     "answer_elicitation",
     "attach_file",
@@ -149,6 +164,10 @@ struct Things {
     rule: String,
     provider: String,
     webhook: String,
+    person: String,
+    invitation: String,
+    key: String,
+    tenant: String,
 }
 
 impl Things {
@@ -165,6 +184,10 @@ impl Things {
             rule: id("rul"),
             provider: "nothing".to_owned(),
             webhook: id("whk"),
+            person: id("usr"),
+            invitation: id("inv"),
+            key: id("key"),
+            tenant: id("ten"),
         }
     }
 
@@ -179,6 +202,14 @@ impl Things {
             &self.webhook
         } else if path.starts_with("/api/providers/") {
             &self.provider
+        } else if path.starts_with("/api/tenants/") {
+            &self.tenant
+        } else if path.starts_with("/api/people/") {
+            &self.person
+        } else if path.starts_with("/api/invitations/") {
+            &self.invitation
+        } else if path.starts_with("/api/keys/") {
+            &self.key
         } else {
             "nothing"
         };
@@ -232,6 +263,14 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let webhook = client
         .post("/api/webhooks", json!({ "url": "http://127.0.0.1:9/hook" }))
         .await;
+    let added = client
+        .post("/api/people", json!({ "name": format!("{name}-person") }))
+        .await;
+    let invited = client.post("/api/invitations", json!({})).await.ok(201);
+    let user = UserId::parse(&user_of(app, &person.key).await).unwrap();
+    let administration = app.tenancy.administration();
+    let key = administration.create_key(&person.tenant, &user, "spare");
+    let key = key.await.unwrap().id.to_string();
     Things {
         session,
         call: card["callId"].as_str().unwrap().to_owned(),
@@ -242,6 +281,10 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         rule: id(rule),
         provider: provider_name,
         webhook: id(webhook),
+        person: id(added),
+        invitation: invited["invitation"]["id"].as_str().unwrap().to_owned(),
+        key,
+        tenant: person.tenant.to_string(),
     }
 }
 
@@ -315,6 +358,11 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
             json!({ "provider": "default", "scope": if scope == "tenant" { "tenant" } else { "own" } })
         }
         "put_mail" => json!({ "isOn": false }),
+        "add_person" => json!({ "name": "newcomer" }),
+        "change_person" => json!({ "role": "viewer" }),
+        "add_tenant" => json!({ "name": "new-tenant" }),
+        "change_tenant" => json!({ "suspended": false }),
+        "delete_tenant" => json!({ "name": "acme" }),
         "add_passkey" => json!({ "name": "x", "credential": {} }),
         "rename_passkey" => json!({ "name": "x" }),
         "put_provider" => json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] }),
@@ -482,13 +530,24 @@ fn about<'a>(
     let is_shared_kind = ["/api/mcp/{", "/api/skills/{", "/api/rules/{"]
         .iter()
         .any(|start| path.starts_with(start));
-    let is_tenants_kind = ["/api/providers/{", "/api/webhooks/{"]
-        .iter()
-        .any(|start| path.starts_with(start));
+    let of_tenants = [
+        "/api/providers/{",
+        "/api/webhooks/{",
+        "/api/people/{",
+        "/api/invitations/{",
+    ];
+    let is_tenants_kind = of_tenants.iter().any(|start| path.starts_with(start));
     if is_shared_kind {
         vec![
             ("own", &actor.own, "person"),
             ("colleague's", colleague, "person"),
+            ("tenant's", &actor.tenants, "tenant"),
+        ]
+    } else if path.starts_with("/api/tenants/{") {
+        vec![("own", &actor.own, "person")]
+    } else if path.starts_with("/api/keys/{") {
+        vec![
+            ("own", &actor.own, "person"),
             ("tenant's", &actor.tenants, "tenant"),
         ]
     } else if is_tenants_kind {

@@ -1,14 +1,22 @@
 //! Administers tenants, users and keys. The door checks who may do this: the command line may do everything,
 //! the gateway checks the caller's role.
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::Revocation;
 use super::{Error, Tenancy, password, secret};
-use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, User, UserId};
-use sepal_store::records::{ApiKey, NewApiKey, NewUser, TenantStanding};
+use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
+use sepal_store::records::{ApiKey, Invitation, ListedTenant, NewApiKey, NewUser, TenantStanding};
 
 const MAX_NAME_CHARS: usize = 64;
+
+const DAY_MS: i64 = 24 * 60 * 60_000;
+
+/// The longest life of an invitation, in days.
+pub const MOST_INVITATION_DAYS: u32 = 30;
+
+/// The most open invitations of a tenant.
+const MOST_INVITATIONS: usize = 1_000;
 
 const LAST_OWNER: Error = Error::Refused("a tenant needs an owner who may enter");
 
@@ -31,6 +39,39 @@ pub struct Person {
     pub is_disabled: bool,
     /// True if they can sign in by password.
     pub has_password: bool,
+}
+
+/// An invitation to make.
+pub struct NewInvitation {
+    /// The role that the new person gets.
+    pub role: Role,
+    /// For whom it is meant, in the words of who invites; may be empty.
+    pub note: String,
+    /// Its life in days, from 1 to [`MOST_INVITATION_DAYS`].
+    pub days: u32,
+}
+
+/// A new invitation; its secret is shown once.
+pub struct CreatedInvitation {
+    pub invitation: Invitation,
+    /// The part of the link that lets the person in; stored nowhere.
+    pub secret: SecretString,
+}
+
+impl CreatedInvitation {
+    /// The link at this address of the installation. Its secret is in the fragment, so no server or log sees it.
+    pub fn link(&self, base_url: &str) -> SecretString {
+        let base = base_url.trim_end_matches('/');
+        format!("{base}/join#{}", self.secret.expose_secret()).into()
+    }
+}
+
+/// A key to create.
+pub struct NewKey {
+    /// Its purpose.
+    pub name: String,
+    /// The time from which it is not valid any more; `None` = it is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A new key; its secret is shown once.
@@ -62,6 +103,17 @@ impl Administration<'_> {
     /// All tenants by name.
     pub async fn tenants(self) -> Result<Vec<Tenant>, Error> {
         Ok(self.0.records().tenants().list().await?)
+    }
+
+    /// All tenants by name, with what administrators of the installation see of them.
+    pub async fn tenants_with_use(self) -> Result<Vec<ListedTenant>, Error> {
+        Ok(self.0.records().tenants().list_with_use().await?)
+    }
+
+    /// The tenant with that id.
+    pub async fn tenant(self, id: &TenantId) -> Result<Tenant, Error> {
+        let found = self.0.records().tenants().find(id).await?;
+        found.ok_or(Error::NotFound("tenant"))
     }
 
     /// The tenant of that name.
@@ -143,6 +195,47 @@ impl Administration<'_> {
         Ok(user)
     }
 
+    /// Invites a person, who gives themselves a name and a password. `by` is the user who invites; `None` = the
+    /// operator.
+    pub async fn invite(
+        self,
+        tenant: &TenantId,
+        by: Option<&UserId>,
+        new: NewInvitation,
+    ) -> Result<CreatedInvitation, Error> {
+        if new.days == 0 || new.days > MOST_INVITATION_DAYS {
+            return Err(Error::Invalid {
+                field: "days",
+                reason: "is a number from 1 to 30",
+            });
+        }
+        let now = self.0.now();
+        let invitations = self.0.records().invitations();
+        let known = invitations.list(tenant).await?;
+        let open = known
+            .iter()
+            .filter(|it| it.used.is_none() && it.expires_at > now);
+        if open.count() >= MOST_INVITATIONS {
+            return Err(Error::Refused(
+                "there are 1000 open invitations: take some back first",
+            ));
+        }
+        let secret = secret::random();
+        let life = i64::from(new.days).saturating_mul(DAY_MS);
+        let invitation = Invitation {
+            tenant: tenant.clone(),
+            id: format!("inv_{:032x}", rand::random::<u128>()),
+            role: new.role,
+            note: check_label("note", &new.note)?.to_owned(),
+            invited_by: by.cloned(),
+            created_at: now,
+            expires_at: Timestamp(now.0.saturating_add(life)),
+            used: None,
+        };
+        invitations.add(&invitation, &secret::hash(&secret)).await?;
+        Ok(CreatedInvitation { invitation, secret })
+    }
+
     /// The users of a tenant by name.
     pub async fn users(self, tenant: &TenantId) -> Result<Vec<Person>, Error> {
         let records = self.0.records().users().list(tenant).await?;
@@ -219,26 +312,41 @@ impl Administration<'_> {
         self.replace_password(tenant, user, &hash, None).await
     }
 
-    /// Creates a key with the rights of a user.
+    /// Creates a key with the rights of a user, valid until it is revoked.
     pub async fn create_key(
         self,
         tenant: &TenantId,
         user: &UserId,
         name: &str,
     ) -> Result<CreatedKey, Error> {
-        let name = check_label(name)?;
+        let new = NewKey {
+            name: name.to_owned(),
+            expires_at: None,
+        };
+        self.add_key(tenant, user, new).await
+    }
+
+    /// Creates a key with the rights of a user.
+    pub async fn add_key(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        new: NewKey,
+    ) -> Result<CreatedKey, Error> {
+        let name = check_label("name", &new.name)?;
         let found = self.0.records().users().find(tenant, user).await?;
         found.ok_or(Error::NotFound("user"))?;
         let id = ApiKeyId::from_bits(rand::random());
         let secret = secret::api_key(&id);
-        let new = NewApiKey {
+        let key = NewApiKey {
             tenant: tenant.clone(),
             id: id.clone(),
             user: user.clone(),
             name: name.to_owned(),
             hash: secret::hash(&secret),
+            expires_at: new.expires_at,
         };
-        self.0.records().api_keys().add(&new, self.0.now()).await?;
+        self.0.records().api_keys().add(&key, self.0.now()).await?;
         Ok(CreatedKey { id, secret })
     }
 
@@ -319,13 +427,14 @@ fn check_tenant_name(name: &str) -> Result<&str, Error> {
     })
 }
 
-fn check_label(name: &str) -> Result<&str, Error> {
-    let name = name.trim();
-    if name.chars().count() <= MAX_NAME_CHARS && !name.chars().any(char::is_control) {
-        return Ok(name);
+/// Checks a text by which people recognise something; it may be empty.
+pub(super) fn check_label<'t>(field: &'static str, text: &'t str) -> Result<&'t str, Error> {
+    let text = text.trim();
+    if text.chars().count() <= MAX_NAME_CHARS && !text.chars().any(char::is_control) {
+        return Ok(text);
     }
     Err(Error::Invalid {
-        field: "name",
+        field,
         reason: "is longer than 64 characters, or holds control characters",
     })
 }

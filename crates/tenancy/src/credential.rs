@@ -102,7 +102,7 @@ impl Tenancy {
             return Ok(known);
         }
         let entered = if is_key {
-            let admission = self.records().api_keys().open(&hash).await?;
+            let admission = self.records().api_keys().open(&hash, now).await?;
             self.admit_key(admission).await?
         } else {
             let admission = self.records().web_sessions().open(&hash).await?;
@@ -147,7 +147,11 @@ impl Tenancy {
                 self.admit_sign_in(admission).await
             }
             CredentialId::ApiKey(id) => {
-                let admission = self.records().api_keys().check(tenant, id).await?;
+                let admission = self
+                    .records()
+                    .api_keys()
+                    .check(tenant, id, self.now())
+                    .await?;
                 self.admit_key(admission).await
             }
             CredentialId::Local(id) => self.admit_local(entered, id).await,

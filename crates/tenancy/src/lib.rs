@@ -5,7 +5,7 @@
 //! password, a key or a ticket.
 //!
 //! Start at [`Tenancy`], which doors ask. `credential` checks who comes, [`Administration`] changes tenants,
-//! people and keys, and [`Gestures`] proves that a person is there.
+//! people and keys for the operator, [`People`] those of a tenant for one of them, and [`Gestures`] proves that a person is there.
 
 mod admin;
 mod clock;
@@ -14,6 +14,7 @@ mod error;
 mod gesture;
 mod limits;
 mod password;
+mod people;
 mod refusals;
 mod secret;
 mod service;
@@ -21,7 +22,10 @@ mod setup;
 mod sign_in;
 mod tickets;
 
-pub use admin::{Administration, CreatedKey, NewPerson, Person};
+pub use admin::{
+    Administration, CreatedInvitation, CreatedKey, MOST_INVITATION_DAYS, NewInvitation, NewKey,
+    NewPerson, Person,
+};
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation};
 pub use error::Error;
@@ -30,6 +34,7 @@ pub use gesture::{
     Ways,
 };
 pub use limits::network;
+pub use people::{InvitationFacts, People};
 pub use refusals::RefusedRequest;
 pub use secret::{csrf_of, hash as secret_hash, key_prefix, random as random_secret};
 pub use service::Tenancy;

@@ -10,6 +10,7 @@ use super::removal;
 use crate::agent::mailbox::Message;
 use crate::domain::{CredentialId, SessionKey, TenantId};
 use crate::store::Error;
+use crate::store::clock::now;
 
 /// The pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
@@ -73,7 +74,7 @@ async fn holds(
     let records = registry.records();
     Ok(match credential {
         CredentialId::SignIn(id) => records.web_sessions().check(tenant, id).await?.is_some(),
-        CredentialId::ApiKey(id) => records.api_keys().check(tenant, id).await?.is_some(),
+        CredentialId::ApiKey(id) => records.api_keys().check(tenant, id, now()).await?.is_some(),
         CredentialId::Local(_) => true,
     })
 }

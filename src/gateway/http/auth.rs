@@ -133,7 +133,7 @@ pub(super) struct IssueTicketResponse {
 }
 
 /// A response that sets a cookie.
-type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
+pub(super) type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
 
 /// Returns the signed-in user.
 ///
@@ -249,7 +249,7 @@ pub(super) async fn issue_ticket(
     })
 }
 
-fn enter(
+pub(super) fn enter(
     state: &GatewayState,
     parts: &Parts,
     signed_in: SignedIn,

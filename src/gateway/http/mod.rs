@@ -15,12 +15,14 @@ mod metrics;
 mod models;
 mod notifications;
 mod passkeys;
+mod people;
 mod providers;
 mod rules;
 mod sessions;
 mod shared;
 mod skills;
 mod system;
+mod tenants;
 mod token_price;
 mod usage;
 
@@ -44,6 +46,10 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
+        .routes(routes!(people::invitations::read_invitation))
+        .routes(routes!(people::invitations::accept_invitation))
+        .merge(people::routes())
+        .merge(tenants::routes())
         .merge(sessions::routes())
         .routes(routes!(approvals::list_approvals))
         .routes(routes!(approvals::count_approvals))

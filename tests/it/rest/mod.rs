@@ -5,10 +5,12 @@ mod doors;
 mod keys;
 mod models;
 mod parity;
+mod people;
 mod refusals;
 mod sessions;
 mod sign_in;
 mod stream;
+mod tenants;
 mod versions;
 
 use std::net::SocketAddr;

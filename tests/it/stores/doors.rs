@@ -56,19 +56,20 @@ async fn a_key_opens_until_it_is_revoked() {
             user: ann.clone(),
             name: "test".into(),
             hash: hash.clone(),
+            expires_at: None,
         };
         keys.add(&new, NOW).await.unwrap();
         keys.touch(&tenant, &id, Timestamp(2_000)).await.unwrap();
-        let opened = keys.open(&hash).await.unwrap().unwrap();
+        let opened = keys.open(&hash, NOW).await.unwrap().unwrap();
         assert_eq!(
             (&opened.caller.user.id, opened.used_at),
             (&ann, Timestamp(2_000))
         );
-        assert_eq!(keys.check(&tenant, &id).await.unwrap(), Some(opened));
+        assert_eq!(keys.check(&tenant, &id, NOW).await.unwrap(), Some(opened));
         assert!(keys.revoke(&tenant, &id, NOW).await.unwrap());
         assert!(!keys.revoke(&tenant, &id, NOW).await.unwrap());
-        assert_eq!(keys.open(&hash).await.unwrap(), None);
-        assert_eq!(keys.check(&tenant, &id).await.unwrap(), None);
+        assert_eq!(keys.open(&hash, NOW).await.unwrap(), None);
+        assert_eq!(keys.check(&tenant, &id, NOW).await.unwrap(), None);
         let listed = keys.list(&tenant).await.unwrap();
         assert_eq!(listed.first().unwrap().revoked_at, Some(NOW));
     })

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::ExposeSecret as _;
-use sepal::domain::{Code, CredentialId, Role};
+use sepal::domain::{Code, CredentialId, Role, Timestamp};
 use sepal::tenancy::{AuthenticatedCaller, Credential, csrf_of, key_prefix};
 
 use super::{DAY, House, MINUTE, NOT_VALID, PASSWORD, refused};
@@ -258,4 +258,18 @@ async fn no_secret_lies_in_the_data_folder() {
     );
     assert!(!shown.contains(ann.secret.expose_secret()));
     assert!(!shown.contains(key.secret.expose_secret()));
+}
+
+#[tokio::test]
+async fn a_key_ends_when_it_expires() {
+    let (house, ann) = House::of_ann().await;
+    let caller = &ann.entered.caller;
+    let people = house.tenancy.people(caller);
+    let until = Timestamp(house.tenancy.now().0 + DAY);
+    let key = people.add_key("ci", Some(until)).await.unwrap();
+    house.pass(DAY - MINUTE);
+    let entered = house.key(&key.secret).await.unwrap();
+    house.pass(2 * MINUTE);
+    refused(house.key(&key.secret).await, NOT_VALID);
+    refused(house.tenancy.refresh(&entered).await, NOT_VALID);
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::ExposeSecret as _;
 use sepal::domain::{Code, Role};
-use sepal::tenancy::Error;
+use sepal::tenancy::{Error, NewInvitation};
 
 use super::{BASE, DAY, House, MINUTE, NOT_VALID, PASSWORD, WRONG, peer, refused, secret_of};
 
@@ -309,4 +309,43 @@ async fn what_ended_is_forgotten() {
     house.pass(31 * DAY);
     house.tenancy.setup().forget_old().await.unwrap();
     refused(house.cookie(&ann).await, NOT_VALID);
+}
+
+#[tokio::test]
+async fn an_invitation_ends_when_it_expires_or_its_tenant_is_suspended() {
+    let (house, ann) = House::of_ann().await;
+    let caller = &ann.entered.caller;
+    let invite = async |days| {
+        let new = NewInvitation {
+            role: Role::Member,
+            note: String::new(),
+            days,
+        };
+        house.tenancy.people(caller).invite(new).await
+    };
+    for days in [0, 31] {
+        let refusal = invite(days).await.err().map(|error| error.code());
+        assert_eq!(refusal, Some(Code::InvalidArguments));
+    }
+    let secret = invite(1).await.unwrap().secret;
+    house.pass(DAY - MINUTE);
+    assert!(house.tenancy.read_invitation(&secret).await.is_ok());
+    let administration = house.tenancy.administration();
+    administration
+        .suspend_tenant(&caller.tenant.id)
+        .await
+        .unwrap();
+    refused(house.tenancy.read_invitation(&secret).await, NOT_VALID);
+    let accept = async || {
+        let password = PASSWORD.into();
+        let coming = house.tenancy.accept_invitation(&secret, "bob", &password);
+        coming.await
+    };
+    refused(accept().await, NOT_VALID);
+    administration
+        .resume_tenant(&caller.tenant.id)
+        .await
+        .unwrap();
+    house.pass(2 * MINUTE);
+    refused(accept().await, NOT_VALID);
 }

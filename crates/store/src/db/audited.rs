@@ -41,6 +41,7 @@ const TABLES: &[AuditedTable] = &[
     all("tenants"),
     all("users"),
     all("links"),
+    all("invitations"),
     but("passkeys", &["counter", "last_used_at"]),
     all("gestures"),
     all("providers"),

@@ -21,6 +21,8 @@ pub struct ApiKey {
     pub last_used_at: Option<Timestamp>,
     /// The time at which the key was revoked.
     pub revoked_at: Option<Timestamp>,
+    /// The time from which the key is not valid any more; `None` = it is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// A key to add.
@@ -35,6 +37,8 @@ pub struct NewApiKey {
     pub name: String,
     /// The hash of the key's secret.
     pub hash: SecretHash,
+    /// The time from which the key is not valid any more; `None` = it is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
 }
 
 /// Access to the stored API keys.
@@ -51,19 +55,21 @@ impl<'s> ApiKeys<'s> {
     pub async fn add(&self, key: &NewApiKey, now: Timestamp) -> Result<(), Error> {
         let act = Act::new(ActName::KeyAdded, &key.tenant, "key", key.id.as_str())
             .detail("user", key.user.as_str())
-            .detail("name", key.name.as_str());
+            .detail("name", key.name.as_str())
+            .detail("expiresAt", key.expires_at.map(|at| at.0));
         self.db
             .record(
                 act,
-                "INSERT INTO api_keys (tenant, id, user_id, name, hash, created_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6)",
+                "INSERT INTO api_keys (tenant, id, user_id, name, hash, created_at, expires_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
                 args![
                     key.tenant.as_str(),
                     key.id.as_str(),
                     key.user.as_str(),
                     key.name.as_str(),
                     key.hash.as_str(),
-                    now.0
+                    now.0,
+                    key.expires_at.map(|at| at.0)
                 ],
             )
             .await?;
@@ -75,8 +81,8 @@ impl<'s> ApiKeys<'s> {
         let rows: Vec<KeyRow> = self
             .db
             .fetch_all(
-                "SELECT id, user_id, name, created_at, last_used_at, revoked_at FROM api_keys \
-                 WHERE tenant = $1 ORDER BY created_at DESC, id",
+                "SELECT id, user_id, name, created_at, last_used_at, revoked_at, expires_at \
+                 FROM api_keys WHERE tenant = $1 ORDER BY created_at DESC, id",
                 args![tenant.as_str()],
             )
             .await?;
@@ -103,16 +109,21 @@ impl<'s> ApiKeys<'s> {
     }
 
     /// The user to whom a secret gives access; `None` if no valid key has this hash.
-    pub async fn open(&self, hash: &SecretHash) -> Result<Option<Admission>, Error> {
+    pub async fn open(
+        &self,
+        hash: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<Admission>, Error> {
         let row: Option<AdmissionRow> = self
             .db
             .fetch_optional(
                 person_of!(
                     "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at",
                     "api_keys c",
-                    "WHERE c.hash = $1 AND c.revoked_at IS NULL"
+                    "WHERE c.hash = $1 AND c.revoked_at IS NULL \
+                     AND (c.expires_at IS NULL OR c.expires_at > $2)"
                 ),
-                args![hash.as_str()],
+                args![hash.as_str(), now.0],
             )
             .await?;
         row.map(AdmissionRow::into_admission).transpose()
@@ -123,6 +134,7 @@ impl<'s> ApiKeys<'s> {
         &self,
         tenant: &TenantId,
         id: &ApiKeyId,
+        now: Timestamp,
     ) -> Result<Option<Admission>, Error> {
         let row: Option<AdmissionRow> = self
             .db
@@ -130,9 +142,10 @@ impl<'s> ApiKeys<'s> {
                 person_of!(
                     "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at",
                     "api_keys c",
-                    "WHERE c.tenant = $1 AND c.id = $2 AND c.revoked_at IS NULL"
+                    "WHERE c.tenant = $1 AND c.id = $2 AND c.revoked_at IS NULL \
+                     AND (c.expires_at IS NULL OR c.expires_at > $3)"
                 ),
-                args![tenant.as_str(), id.as_str()],
+                args![tenant.as_str(), id.as_str(), now.0],
             )
             .await?;
         row.map(AdmissionRow::into_admission).transpose()
@@ -163,6 +176,7 @@ struct KeyRow {
     created_at: i64,
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
+    expires_at: Option<i64>,
 }
 
 impl KeyRow {
@@ -174,6 +188,7 @@ impl KeyRow {
             created_at: Timestamp(self.created_at),
             last_used_at: self.last_used_at.map(Timestamp),
             revoked_at: self.revoked_at.map(Timestamp),
+            expires_at: self.expires_at.map(Timestamp),
         })
     }
 }

@@ -15,6 +15,7 @@ mod dry_run_results;
 mod gestures;
 mod idempotency_keys;
 mod installation;
+mod invitations;
 mod links;
 mod mcp_authorizations;
 mod mcp_bundles;
@@ -57,6 +58,7 @@ pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
 };
+pub use invitations::{Invitation, Invitations};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
 pub use mcp_bundles::{BundleRow, McpBundles};
@@ -81,7 +83,7 @@ pub use sessions::{
 };
 pub use shared_sessions::{Audience, SharedSession, SharedSessions};
 pub use skills::{OfferedSkill, SkillRow, Skills};
-pub use tenants::{TenantStanding, Tenants};
+pub use tenants::{ListedTenant, TenantStanding, Tenants};
 pub use texts::{Behind, Hit, NewText, TakenUp, TextChange, TextKind, Texts};
 pub use tool_definitions::{DefinitionChange, ToolDefinitions, ToolVersion};
 pub use tool_settings::{ToolSetting, ToolSettings};
@@ -89,7 +91,7 @@ pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
-pub use users::{FirstOwner, MailChoice, NewUser, UserRecord, Users};
+pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
 pub use web_sessions::{NewWebSession, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
@@ -153,6 +155,8 @@ impl Records {
         web_sessions: WebSessions,
         /// One-time setup and sign-in links.
         links: Links,
+        /// Links by which new people enter.
+        invitations: Invitations,
         /// Passkeys of users.
         passkeys: Passkeys,
         /// Challenges for gestures, and the gestures made in answer.

@@ -83,6 +83,7 @@ const PURGES: &[&str] = &purges! {
     "audit": "tenant",
     "audit_cuts": "tenant",
     "links": "tenant",
+    "invitations": "tenant",
     "web_sessions": "tenant",
     "api_keys": "tenant",
     "users": "tenant",
@@ -91,6 +92,20 @@ const PURGES: &[&str] = &purges! {
 /// Deletes tool definitions to which no tenant's history refers any more.
 const ORPHANS: [&str; 1] =
     ["DELETE FROM tool_definitions WHERE hash NOT IN (SELECT hash FROM tool_definition_history)"];
+
+/// A tenant with what administrators of the installation see of it: nothing of its conversations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedTenant {
+    pub tenant: Tenant,
+    pub created_at: Timestamp,
+    pub standing: TenantStanding,
+    /// The number of its people, with those who may not enter.
+    pub people: u64,
+    /// The number of its sessions.
+    pub sessions: u64,
+    /// When one of its sessions last changed; `None` = it has none.
+    pub active_at: Option<Timestamp>,
+}
 
 /// Access to the tenants of the installation.
 pub struct Tenants<'s> {
@@ -203,11 +218,10 @@ impl<'s> Tenants<'s> {
         let sql =
             "SELECT suspended_at IS NOT NULL, delete_at IS NOT NULL FROM tenants WHERE id = $1";
         let row: Option<(bool, bool)> = self.db.fetch_optional(sql, args![id.as_str()]).await?;
-        Ok(match row {
-            Some((_, true)) => TenantStanding::GivenUp,
-            Some((true, false)) => TenantStanding::Suspended,
-            Some((false, false)) | None => TenantStanding::Active,
-        })
+        let active = TenantStanding::Active;
+        Ok(row.map_or(active, |(is_suspended, is_given_up)| {
+            standing(is_suspended, is_given_up)
+        }))
     }
 
     /// Deletes a tenant and its rows in every table, and names the end of its audit in the audit of the
@@ -243,6 +257,19 @@ impl<'s> Tenants<'s> {
         Ok(self.db.execute_all(statements).await?.is_some())
     }
 
+    /// All tenants by name, with what administrators of the installation see of them.
+    pub async fn list_with_use(&self) -> Result<Vec<ListedTenant>, Error> {
+        let sql = "SELECT t.id, t.name, t.created_at, t.suspended_at IS NOT NULL AS is_suspended, \
+                   t.delete_at IS NOT NULL AS is_given_up, \
+                   (SELECT COUNT(*) FROM users u WHERE u.tenant = t.id) AS people, \
+                   (SELECT COUNT(*) FROM sessions s WHERE s.tenant = t.id \
+                    AND s.delete_at IS NULL) AS sessions, \
+                   (SELECT MAX(s.updated_at) FROM sessions s WHERE s.tenant = t.id) AS active_at \
+                   FROM tenants t ORDER BY t.name";
+        let rows: Vec<ListedRow> = self.db.fetch_all(sql, args![]).await?;
+        rows.into_iter().map(ListedRow::into_listed).collect()
+    }
+
     /// All tenants, by name.
     pub async fn list(&self) -> Result<Vec<Tenant>, Error> {
         let rows: Vec<TenantRow> = self
@@ -266,6 +293,42 @@ fn added(tenant: &Tenant) -> Act {
         tenant.id.as_str(),
     );
     act.detail("name", tenant.name.as_str())
+}
+
+fn standing(is_suspended: bool, is_given_up: bool) -> TenantStanding {
+    match (is_suspended, is_given_up) {
+        (_, true) => TenantStanding::GivenUp,
+        (true, false) => TenantStanding::Suspended,
+        (false, false) => TenantStanding::Active,
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct ListedRow {
+    id: String,
+    name: String,
+    created_at: i64,
+    is_suspended: bool,
+    is_given_up: bool,
+    people: i64,
+    sessions: i64,
+    active_at: Option<i64>,
+}
+
+impl ListedRow {
+    fn into_listed(self) -> Result<ListedTenant, Error> {
+        Ok(ListedTenant {
+            tenant: Tenant {
+                id: tenant_id(self.id)?,
+                name: self.name,
+            },
+            created_at: Timestamp(self.created_at),
+            standing: standing(self.is_suspended, self.is_given_up),
+            people: u64::try_from(self.people).unwrap_or(0),
+            sessions: u64::try_from(self.sessions).unwrap_or(0),
+            active_at: self.active_at.map(Timestamp),
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]

@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::audit::{Act, ActName};
-use super::super::db::{Db, Statement, args, taken};
+use super::super::db::{Arg, Db, Statement, args, taken};
 use super::super::versions::RecordName;
 use super::admission::{SecretHash, role};
 use super::{tenant_id, user_id};
@@ -61,6 +61,19 @@ pub struct FirstOwner {
     pub link: SecretHash,
 }
 
+/// A user with what administrators see of them.
+#[derive(Clone)]
+pub struct ListedUser {
+    pub record: UserRecord,
+    pub created_at: Timestamp,
+    /// The approximate time of their last use of a browser or a key; `None` = never.
+    pub last_seen_at: Option<Timestamp>,
+    /// The number of their passkeys.
+    pub passkeys: u64,
+    /// The number of their sessions.
+    pub sessions: u64,
+}
+
 /// A user's mail address, and whether they want mail when calls wait.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MailChoice {
@@ -75,7 +88,7 @@ pub struct Users<'s> {
     db: &'s Db,
 }
 
-const INSERT: &str = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+pub(super) const INSERT_USER: &str = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
      is_disabled, is_local, password_hash, created_at) \
      VALUES ($1, $2, $3, $4, $5, $6, FALSE, $7, $8, $9)";
 
@@ -93,21 +106,7 @@ impl<'s> Users<'s> {
             .detail("installationAdmin", user.installation_admin)
             .detail("password", new.password_hash.is_some());
         self.db
-            .record(
-                act,
-                INSERT,
-                args![
-                    user.tenant.as_str(),
-                    user.id.as_str(),
-                    user.name.as_str(),
-                    name_key(&user.name).as_str(),
-                    user.role.as_str(),
-                    user.installation_admin,
-                    new.is_local,
-                    new.password_hash.as_deref(),
-                    now.0
-                ],
-            )
+            .record(act, INSERT_USER, args_of_user(new, now))
             .await
             .map_err(taken(&user.name))?;
         Ok(())
@@ -215,6 +214,51 @@ impl<'s> Users<'s> {
             )
             .await?;
         rows.into_iter().map(UserRow::into_record).collect()
+    }
+
+    /// The users of a tenant with what administrators see of them, by name.
+    pub async fn list_with_use(&self, tenant: &TenantId) -> Result<Vec<ListedUser>, Error> {
+        let sql = "SELECT u.*, FALSE AS is_suspended, \
+                   (SELECT MAX(w.last_seen_at) FROM web_sessions w WHERE w.tenant = u.tenant \
+                    AND w.user_id = u.id) AS seen_at, \
+                   (SELECT MAX(k.last_used_at) FROM api_keys k WHERE k.tenant = u.tenant \
+                    AND k.user_id = u.id) AS key_used_at, \
+                   (SELECT COUNT(*) FROM passkeys p WHERE p.tenant = u.tenant \
+                    AND p.user_id = u.id) AS passkeys, \
+                   (SELECT COUNT(*) FROM sessions s WHERE s.tenant = u.tenant \
+                    AND s.owner = u.id AND s.delete_at IS NULL) AS sessions \
+                   FROM users u WHERE u.tenant = $1 ORDER BY u.name_key";
+        let rows: Vec<ListedRow> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+        rows.into_iter().map(ListedRow::into_listed).collect()
+    }
+
+    /// Signs out every browser of a user, and deletes their links and gestures. Returns false if the user does
+    /// not exist.
+    pub async fn sign_out_everywhere(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
+        let whom = || args![tenant.as_str(), id.as_str()];
+        let done = self
+            .db
+            .execute_all(vec![
+                Statement::required(
+                    "UPDATE users SET is_disabled = is_disabled WHERE tenant = $1 AND id = $2",
+                    whom(),
+                )
+                .recorded(of(ActName::UserSignedOut, tenant, id)),
+                Statement::new(
+                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+                Statement::new(
+                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
+                    whom(),
+                ),
+            ])
+            .await?;
+        Ok(done.is_some())
     }
 
     /// Changes a user's role. Returns false if the user does not exist or is the last owner.
@@ -402,6 +446,22 @@ impl<'s> Users<'s> {
     }
 }
 
+/// The values of [`INSERT_USER`].
+pub(super) fn args_of_user(new: &NewUser, now: Timestamp) -> Vec<Arg> {
+    let user = &new.user;
+    args![
+        user.tenant.as_str(),
+        user.id.as_str(),
+        user.name.as_str(),
+        name_key(&user.name).as_str(),
+        user.role.as_str(),
+        user.installation_admin,
+        new.is_local,
+        new.password_hash.as_deref(),
+        now.0
+    ]
+}
+
 /// An act on a user.
 fn of(name: ActName, tenant: &TenantId, id: &UserId) -> Act {
     Act::new(name, tenant, "user", id.as_str())
@@ -424,6 +484,29 @@ struct UserRow {
     is_suspended: bool,
     is_local: bool,
     password_hash: Option<String>,
+}
+
+#[derive(sqlx::FromRow)]
+struct ListedRow {
+    #[sqlx(flatten)]
+    user: UserRow,
+    created_at: i64,
+    seen_at: Option<i64>,
+    key_used_at: Option<i64>,
+    passkeys: i64,
+    sessions: i64,
+}
+
+impl ListedRow {
+    fn into_listed(self) -> Result<ListedUser, Error> {
+        Ok(ListedUser {
+            record: self.user.into_record()?,
+            created_at: Timestamp(self.created_at),
+            last_seen_at: self.seen_at.max(self.key_used_at).map(Timestamp),
+            passkeys: u64::try_from(self.passkeys).unwrap_or(0),
+            sessions: u64::try_from(self.sessions).unwrap_or(0),
+        })
+    }
 }
 
 impl UserRow {

@@ -1,0 +1,296 @@
+//! Administers the people of a tenant for one of them: who may enter, in which role, and with which keys.
+//!
+//! Whoever administers sees names, roles and times, and nothing of a conversation.
+
+use secrecy::SecretString;
+
+use super::admin::{self, CreatedInvitation, CreatedKey, NewInvitation, NewKey, NewPerson};
+use super::credential::Revocation;
+use super::sign_in::SignedIn;
+use super::{Error, Tenancy, password, secret};
+use sepal_core::domain::{ApiKeyId, Caller, CredentialId, Role, TenantId, Timestamp, User, UserId};
+use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, UserRecord};
+
+/// The most valid keys of a person.
+const MOST_KEYS: usize = 100;
+
+/// What an invitation tells whoever holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvitationFacts {
+    /// The name of the tenant.
+    pub tenant: String,
+    pub role: Role,
+    /// The name of the person who invites; `None` = the operator.
+    pub invited_by: Option<String>,
+    pub expires_at: Timestamp,
+}
+
+/// The people of the caller's tenant, as far as the caller may administer them.
+#[derive(Clone, Copy)]
+pub struct People<'a> {
+    tenancy: &'a Tenancy,
+    caller: &'a Caller,
+}
+
+impl<'a> People<'a> {
+    pub(super) fn new(tenancy: &'a Tenancy, caller: &'a Caller) -> Self {
+        Self { tenancy, caller }
+    }
+
+    fn tenant(&self) -> &'a TenantId {
+        &self.caller.tenant.id
+    }
+
+    /// The people by name. Only for admins.
+    pub async fn list(self) -> Result<Vec<ListedUser>, Error> {
+        self.check_admin()?;
+        let users = self.tenancy.records().users();
+        Ok(users.list_with_use(self.tenant()).await?)
+    }
+
+    /// Adds a person. Admins add viewers and members, owners anybody.
+    pub async fn add(self, new: NewPerson) -> Result<User, Error> {
+        self.check_may_give(new.role)?;
+        let new = NewPerson {
+            installation_admin: false,
+            ..new
+        };
+        let administration = self.tenancy.administration();
+        administration.create_user(self.tenant(), new).await
+    }
+
+    /// Changes the role of a person, from their next command on.
+    pub async fn set_role(self, id: &UserId, role: Role) -> Result<(), Error> {
+        self.find_subordinate(id).await?;
+        self.check_may_give(role)?;
+        let administration = self.tenancy.administration();
+        administration.set_role(self.tenant(), id, role).await
+    }
+
+    /// Ends or restores the access of a person: disabled, they are signed out, and their keys are refused.
+    pub async fn set_disabled(self, id: &UserId, is_disabled: bool) -> Result<(), Error> {
+        self.find_subordinate(id).await?;
+        if is_disabled && *id == self.caller.user.id {
+            return Err(Error::Refused("nobody can lock themselves out"));
+        }
+        let administration = self.tenancy.administration();
+        if is_disabled {
+            administration.disable_user(self.tenant(), id).await
+        } else {
+            administration.enable_user(self.tenant(), id).await
+        }
+    }
+
+    /// Signs a person out of every browser. Their keys stay.
+    pub async fn sign_out(self, id: &UserId) -> Result<(), Error> {
+        self.find_subordinate(id).await?;
+        let sign_ins = self.tenancy.records().web_sessions();
+        let ended = sign_ins.of_user(self.tenant(), id).await?;
+        let users = self.tenancy.records().users();
+        if !users.sign_out_everywhere(self.tenant(), id).await? {
+            return Err(Error::NotFound("person"));
+        }
+        for id in ended {
+            self.tenancy
+                .revoke(Revocation::Credential(CredentialId::SignIn(id)));
+        }
+        Ok(())
+    }
+
+    /// The invitations, newest first: open ones, and those of the last month that were used or have expired.
+    pub async fn invitations(self) -> Result<Vec<Invitation>, Error> {
+        self.check_admin()?;
+        let invitations = self.tenancy.records().invitations();
+        Ok(invitations.list(self.tenant()).await?)
+    }
+
+    /// Invites a person, who gives themselves a name and a password.
+    pub async fn invite(self, new: NewInvitation) -> Result<CreatedInvitation, Error> {
+        self.check_may_give(new.role)?;
+        let administration = self.tenancy.administration();
+        let by = Some(&self.caller.user.id);
+        administration.invite(self.tenant(), by, new).await
+    }
+
+    /// Takes back an invitation that nobody has used.
+    pub async fn withdraw(self, id: &str) -> Result<(), Error> {
+        let all = self.invitations().await?;
+        let found = all.iter().find(|it| it.id == id);
+        let found = found.ok_or(Error::NotFound("invitation"))?;
+        self.check_may_give(found.role)?;
+        if found.used.is_some() {
+            return Err(Error::Refused("somebody has used the invitation"));
+        }
+        let invitations = self.tenancy.records().invitations();
+        if invitations.withdraw(self.tenant(), id).await? {
+            return Ok(());
+        }
+        Err(Error::NotFound("invitation"))
+    }
+
+    /// Keys, newest first, without those that were revoked: the caller's, or for admins of the whole tenant.
+    pub async fn keys(self, is_of_tenant: bool) -> Result<Vec<ApiKey>, Error> {
+        if is_of_tenant {
+            self.check_admin()?;
+        }
+        let mut keys = self.tenancy.administration().keys(self.tenant()).await?;
+        keys.retain(|key| {
+            key.revoked_at.is_none() && (is_of_tenant || key.user == self.caller.user.id)
+        });
+        Ok(keys)
+    }
+
+    /// Makes a key with the caller's rights. A key makes no keys.
+    pub async fn add_key(
+        self,
+        name: &str,
+        expires_at: Option<Timestamp>,
+    ) -> Result<CreatedKey, Error> {
+        if matches!(self.caller.credential, Some(CredentialId::ApiKey(_))) {
+            return Err(Error::Refused(
+                "a key cannot make keys: sign in with a browser",
+            ));
+        }
+        let now = self.tenancy.now();
+        if expires_at.is_some_and(|at| at <= now) {
+            return Err(Error::Invalid {
+                field: "expiresAt",
+                reason: "has passed",
+            });
+        }
+        let valid = self.keys(false).await?.into_iter();
+        let valid = valid.filter(|key| key.expires_at.is_none_or(|at| at > now));
+        if valid.count() >= MOST_KEYS {
+            return Err(Error::Refused("you have 100 keys: revoke some first"));
+        }
+        let new = NewKey {
+            name: name.to_owned(),
+            expires_at,
+        };
+        let administration = self.tenancy.administration();
+        administration
+            .add_key(self.tenant(), &self.caller.user.id, new)
+            .await
+    }
+
+    /// Revokes a key and closes its sockets: an own one, or for admins one of somebody whom they administer.
+    pub async fn revoke_key(self, id: &ApiKeyId) -> Result<(), Error> {
+        let is_admin = self.check_admin().is_ok();
+        let keys = self.keys(is_admin).await?;
+        let key = keys.iter().find(|key| key.id == *id);
+        let key = key.ok_or(Error::NotFound("key"))?;
+        if key.user != self.caller.user.id {
+            self.find_subordinate(&key.user).await?;
+        }
+        let administration = self.tenancy.administration();
+        administration.revoke_key(self.tenant(), id).await
+    }
+
+    /// Finds a person whom the caller may administer.
+    async fn find_subordinate(&self, id: &UserId) -> Result<UserRecord, Error> {
+        self.check_admin()?;
+        let users = self.tenancy.records().users();
+        let found = users.find(self.tenant(), id).await?;
+        let found = found.ok_or(Error::NotFound("person"))?;
+        self.check_may_give(found.user.role)?;
+        if found.user.installation_admin && !self.caller.user.installation_admin {
+            return Err(Error::Refused(
+                "only an administrator of the installation may change another one",
+            ));
+        }
+        Ok(found)
+    }
+
+    fn check_admin(&self) -> Result<(), Error> {
+        if self.rank() >= Role::Admin {
+            return Ok(());
+        }
+        Err(Error::Refused("only an admin of the tenant may do this"))
+    }
+
+    /// Checks that the caller may give a role, or change somebody who has it: admins viewers and members,
+    /// owners everybody.
+    fn check_may_give(&self, role: Role) -> Result<(), Error> {
+        self.check_admin()?;
+        if role < Role::Admin || self.rank() == Role::Owner {
+            return Ok(());
+        }
+        Err(Error::Refused(
+            "only an owner of the tenant may make or change admins and owners",
+        ))
+    }
+
+    /// The role that counts here: who administers the installation administers every tenant.
+    fn rank(&self) -> Role {
+        let user = &self.caller.user;
+        if user.installation_admin {
+            Role::Owner
+        } else {
+            user.role
+        }
+    }
+}
+
+impl Tenancy {
+    /// Administers the people of the caller's tenant, as far as the caller may.
+    pub fn people<'a>(&'a self, caller: &'a Caller) -> People<'a> {
+        People::new(self, caller)
+    }
+
+    /// What an invitation says to whoever holds it; `NotValid` if nobody can come by it any more.
+    pub async fn read_invitation(&self, secret: &SecretString) -> Result<InvitationFacts, Error> {
+        let invitation = self.find_invitation(secret).await?;
+        let tenant = self.records().tenants().find(&invitation.tenant).await?;
+        let tenant = tenant.ok_or(Error::NotValid)?;
+        let invited_by = match &invitation.invited_by {
+            Some(id) => {
+                let found = self.records().users().find(&tenant.id, id).await?;
+                found.map(|record| record.user.name)
+            }
+            None => None,
+        };
+        Ok(InvitationFacts {
+            tenant: tenant.name,
+            role: invitation.role,
+            invited_by,
+            expires_at: invitation.expires_at,
+        })
+    }
+
+    /// Uses an invitation up: makes the person and signs them in. Of two who try at once, one comes in.
+    pub async fn accept_invitation(
+        &self,
+        secret: &SecretString,
+        name: &str,
+        password: &SecretString,
+    ) -> Result<SignedIn, Error> {
+        let name = admin::check_user_name(name)?;
+        password::check(password)?;
+        let invitation = self.find_invitation(secret).await?;
+        let tenant = self.records().tenants().find(&invitation.tenant).await?;
+        let tenant = tenant.ok_or(Error::NotValid)?;
+        let new = NewUser {
+            user: User {
+                id: UserId::from_bits(rand::random()),
+                tenant: tenant.id.clone(),
+                name: name.to_owned(),
+                role: invitation.role,
+                installation_admin: false,
+            },
+            password_hash: Some(self.parts.passwords.hash(password).await?),
+            is_local: false,
+        };
+        let invitations = self.records().invitations();
+        if !invitations.accept(&invitation, &new, self.now()).await? {
+            return Err(Error::NotValid);
+        }
+        let admitted = self.admit(new.user, tenant, None).await?;
+        admitted.ok_or(Error::NotValid)
+    }
+
+    async fn find_invitation(&self, secret: &SecretString) -> Result<Invitation, Error> {
+        let invitations = self.records().invitations();
+        let found = invitations.find(&secret::hash(secret), self.now()).await?;
+        found.ok_or(Error::NotValid)
+    }
+}

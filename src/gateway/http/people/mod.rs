@@ -1,0 +1,273 @@
+//! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys (`/api/keys`).
+
+pub(super) mod invitations;
+mod keys;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::domain::{Caller, Code, Role, Timestamp, UserId};
+use crate::gateway::GatewayState;
+use crate::gateway::api_router::{ApiRouter, routes};
+use crate::gateway::error::{ApiError, Problem};
+use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::paging::PageQuery;
+use crate::gateway::word_list;
+use crate::store::records::ListedUser;
+use crate::tenancy::{NewPerson, Tenancy};
+
+/// A person of the caller's tenant, as administrators see them.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PersonItem {
+    /// The person's id.
+    id: String,
+    /// The person's sign-in name.
+    name: String,
+    /// The person's role in the tenant.
+    #[schema(value_type = word_list::UserRole)]
+    role: &'static str,
+    /// True if the person also administers the installation.
+    installation_admin: bool,
+    /// True if the person may not enter.
+    disabled: bool,
+    /// True if the person can sign in by password.
+    has_password: bool,
+    /// The number of the person's passkeys.
+    passkeys: u64,
+    /// The number of the person's sessions.
+    sessions: u64,
+    /// When the person was added (RFC 3339).
+    created_at: String,
+    /// When the person was last here with a browser or a key, to within five minutes (RFC 3339); `null` if
+    /// never.
+    last_seen_at: Option<String>,
+}
+
+/// A page of the people of the caller's tenant.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct PeoplePage {
+    /// The people, in the order that was asked for.
+    items: Vec<PersonItem>,
+    /// The number of people that fit, on all pages.
+    total: usize,
+    /// The cursor of the next page; `null` if there is none.
+    next_cursor: Option<String>,
+}
+
+/// The people to list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct PeopleQuery {
+    /// Only people whose names hold this text, in upper or lower case.
+    #[param(max_length = 64)]
+    search: Option<String>,
+    /// Only people with this role.
+    #[param(inline, value_type = Option<word_list::UserRole>)]
+    role: Option<String>,
+    /// `true` for people who may not enter, `false` for those who may; if absent, all.
+    disabled: Option<bool>,
+    /// The order; `name` if absent.
+    #[param(inline)]
+    sort: Option<PeopleOrder>,
+}
+
+/// The order of a list of people.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum PeopleOrder {
+    /// By name.
+    #[default]
+    Name,
+    /// The highest role first.
+    Role,
+    /// Who was here last comes first.
+    LastSeen,
+    /// The newest first.
+    Created,
+}
+
+/// A person to add.
+#[derive(Deserialize, ToSchema)]
+struct AddPersonRequest {
+    /// The person's sign-in name.
+    #[schema(required, nullable = false, min_length = 1, max_length = 64)]
+    name: Option<String>,
+    /// The person's role; `member` if absent.
+    #[schema(value_type = Option<word_list::UserRole>)]
+    role: Option<String>,
+    /// The person's password. Without one they cannot sign in until they get a link from the operator.
+    #[schema(value_type = Option<String>, min_length = 10, max_length = 1024)]
+    password: Option<SecretString>,
+}
+
+/// What to change about a person; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ChangePersonRequest {
+    /// The new role.
+    #[schema(value_type = Option<word_list::UserRole>)]
+    role: Option<String>,
+    /// True to end the person's access: they are signed out, and their keys are refused. False to restore it.
+    disabled: Option<bool>,
+}
+
+impl From<ListedUser> for PersonItem {
+    fn from(listed: ListedUser) -> Self {
+        let user = listed.record.user;
+        Self {
+            id: user.id.to_string(),
+            name: user.name,
+            role: user.role.as_str(),
+            installation_admin: user.installation_admin,
+            disabled: listed.record.is_disabled,
+            has_password: listed.record.password_hash.is_some(),
+            passkeys: listed.passkeys,
+            sessions: listed.sessions,
+            created_at: listed.created_at.to_rfc3339(),
+            last_seen_at: listed.last_seen_at.map(Timestamp::to_rfc3339),
+        }
+    }
+}
+
+impl PeopleQuery {
+    fn fits(&self, listed: &ListedUser, role: Option<Role>) -> bool {
+        let user = &listed.record.user;
+        let search = self.search.as_deref().unwrap_or_default().to_lowercase();
+        let is_named = user.name.to_lowercase().contains(&search);
+        let is_disabled = listed.record.is_disabled;
+        is_named
+            && role.is_none_or(|role| role == user.role)
+            && self.disabled.is_none_or(|wanted| wanted == is_disabled)
+    }
+
+    /// Sorts people who are sorted by name.
+    fn sort(&self, people: &mut [ListedUser]) {
+        use std::cmp::Reverse;
+        match self.sort.unwrap_or_default() {
+            PeopleOrder::Name => {}
+            PeopleOrder::Role => people.sort_by_key(|it| Reverse(it.record.user.role)),
+            PeopleOrder::LastSeen => people.sort_by_key(|it| Reverse(it.last_seen_at)),
+            PeopleOrder::Created => people.sort_by_key(|it| Reverse(it.created_at)),
+        }
+    }
+}
+
+/// The routes of people, invitations and keys.
+pub(super) fn routes() -> ApiRouter {
+    ApiRouter::new()
+        .routes(routes!(list_people, add_person))
+        .routes(routes!(change_person))
+        .routes(routes!(sign_out_person))
+        .merge(invitations::routes())
+        .merge(keys::routes())
+}
+
+/// Lists the people of the caller's tenant. Only for admins.
+#[utoipa::path(get, path = "/api/people", tag = "people", params(PeopleQuery, PageQuery), responses(
+    (status = 200, body = PeoplePage), (status = 400, body = Problem),
+    (status = 403, body = Problem),
+))]
+async fn list_people(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Query(query): Query<PeopleQuery>,
+    Query(part): Query<PageQuery>,
+) -> Result<Json<PeoplePage>, ApiError> {
+    let role = query.role.as_deref().map(role_of).transpose()?;
+    let mut people = state.tenancy.people(&caller).list().await?;
+    people.retain(|listed| query.fits(listed, role));
+    query.sort(&mut people);
+    let total = people.len();
+    let items = people.into_iter().map(PersonItem::from).collect();
+    let page = part.page(items, |person: &PersonItem| person.id.clone())?;
+    Ok(Json(PeoplePage {
+        items: page.items,
+        total,
+        next_cursor: page.next_cursor,
+    }))
+}
+
+/// Adds a person to the caller's tenant. Admins add viewers and members, owners anybody.
+#[utoipa::path(post, path = "/api/people", tag = "people", request_body = AddPersonRequest,
+    responses((status = 201, body = PersonItem), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 409, body = Problem)))]
+async fn add_person(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Body(body): Body<AddPersonRequest>,
+) -> Result<(StatusCode, Json<PersonItem>), ApiError> {
+    let role = body.role.as_deref().map(role_of).transpose()?;
+    let new = NewPerson {
+        name: required("name", body.name)?,
+        role: role.unwrap_or(Role::Member),
+        installation_admin: false,
+        password: body.password,
+    };
+    let added = state.tenancy.people(&caller).add(new).await?;
+    let item = find(&state.tenancy, &caller, &added.id).await?;
+    Ok((StatusCode::CREATED, Json(item)))
+}
+
+/// Changes a person's role, or ends or restores their access. Admins change viewers and members, owners
+/// everybody; a tenant keeps one owner who may enter.
+#[utoipa::path(patch, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
+    request_body = ChangePersonRequest,
+    responses((status = 200, body = PersonItem), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn change_person(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<ChangePersonRequest>,
+) -> Result<Json<PersonItem>, ApiError> {
+    let id = person_id(&id)?;
+    let people = state.tenancy.people(&caller);
+    if let Some(role) = body.role.as_deref() {
+        people.set_role(&id, role_of(role)?).await?;
+    }
+    if let Some(is_disabled) = body.disabled {
+        people.set_disabled(&id, is_disabled).await?;
+    }
+    Ok(Json(find(&state.tenancy, &caller, &id).await?))
+}
+
+/// Signs a person out of every browser; their keys stay. Admins sign out viewers and members, owners everybody.
+#[utoipa::path(post, path = "/api/people/{id}/sign-out", tag = "people",
+    params(("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn sign_out_person(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let id = person_id(&id)?;
+    state.tenancy.people(&caller).sign_out(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn find(tenancy: &Tenancy, caller: &Caller, id: &UserId) -> Result<PersonItem, ApiError> {
+    let people = tenancy.people(caller).list().await?;
+    let found = people.into_iter().find(|it| it.record.user.id == *id);
+    Ok(found.ok_or_else(no_person)?.into())
+}
+
+fn person_id(id: &str) -> Result<UserId, ApiError> {
+    UserId::parse(id).ok_or_else(no_person)
+}
+
+fn no_person() -> ApiError {
+    ApiError::new(Code::NotFound, "there is no such person")
+}
+
+fn role_of(name: &str) -> Result<Role, ApiError> {
+    Role::parse(name).ok_or_else(|| {
+        let text = "`role` is `viewer`, `member`, `admin` or `owner`";
+        ApiError::of_field(Code::InvalidArguments, "role", text)
+    })
+}
