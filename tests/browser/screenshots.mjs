@@ -135,7 +135,7 @@ try {
   await page.getByRole('button', { name: 'Add a provider' }).click()
   await page.getByText("runs on Sepal's machine").waitFor()
   await shoot(page, 'providers')
-  for (const address of ['admin/rules', 'admin/system', 'no/such/page']) {
+  for (const address of ['admin/people', 'admin/rules', 'admin/system', 'no/such/page']) {
     await open(address)
     await shoot(page, address.replaceAll('/', '-'))
   }
