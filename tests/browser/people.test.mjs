@@ -1,4 +1,4 @@
-/** People of a team, invited by a link, given a role, disabled and restored. */
+/** People of a team, invited by a link, given a role, disabled and restored; and the API keys of programs. */
 import assert from 'node:assert/strict'
 import { isAccessible } from './support/axe.mjs'
 import { SessionView } from './support/session.mjs'
@@ -179,6 +179,49 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
     await other.goto(taken)
     await other.getByText('Ask for a new link.').waitFor()
   })
+})
+
+story('a key is made, used once by a program, and refused once it is revoked', {}, async ({ app, page }) => {
+  const ask = async (secret) => (await fetch(`${app.url}/api/auth/me`, { headers: { Authorization: `Bearer ${secret}` } })).status
+  await page.goto(`${app.url}/settings/keys`)
+  await page.getByText('You have no key.').waitFor()
+  await page.getByRole('button', { name: 'New key' }).focus()
+  await page.keyboard.press('Enter')
+  const form = page.getByRole('dialog', { name: 'New key' })
+  await isFocused('the name', form.getByLabel('Name'))
+  await isAccessible(page, 'the form of a key')
+  await pictures(page, 'key-new')
+  await form.getByLabel('Name').focus()
+  await page.keyboard.type('nightly report')
+  await page.keyboard.press('Enter')
+  const field = page.getByRole('dialog', { name: 'Key created' }).getByRole('textbox', { name: 'API key' })
+  await isFocused('the key', field)
+  const secret = await field.inputValue()
+  await isAccessible(page, 'a new key')
+  await pictures(page, 'key-made')
+  await page.keyboard.press('Escape')
+  await field.waitFor({ state: 'detached' })
+  assert.ok(!(await page.content()).includes(secret), 'the key is nowhere on the page')
+  assert.equal(await ask(secret), 200)
+
+  await page.reload()
+  const key = page.getByRole('row').filter({ hasText: 'nightly report' })
+  await key.getByText('Just now').waitFor()
+  assert.ok(secret.startsWith((await key.locator('code').innerText()).slice(0, -1)), 'the list says how it begins')
+  await page.getByRole('switch', { name: "Everybody's keys" }).check()
+  await page.waitForURL(/of=everybody/)
+  await key.getByText(PERSON.name, { exact: true }).waitFor()
+  await isAccessible(page, 'the keys')
+  await pictures(page, 'keys')
+  await key.getByRole('button', { name: 'Revoke nightly report' }).focus()
+  await page.keyboard.press('Enter')
+  const ending = page.getByRole('dialog', { name: 'Revoke nightly report?' })
+  await isFocused('the way back', ending.getByRole('button', { name: 'Cancel' }))
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Enter')
+  await page.getByText('Nobody has a key.').waitFor()
+  await isFocused('the way on', page.getByRole('button', { name: 'New key' }))
+  assert.equal(await ask(secret), 401)
 })
 
 story('where nobody signs in, the page says how people can be invited', { env: { SPL_AUTH: 'none' }, isNew: true }, async ({ app, page }) => {

@@ -115,7 +115,7 @@ try {
   await page.getByRole('option').first().waitFor()
   await shoot(page, 'palette')
   await page.keyboard.press('Escape')
-  for (const section of ['profile', 'appearance', 'notifications', 'keyboard', 'rules', 'skills', 'sharing', 'about']) {
+  for (const section of ['profile', 'appearance', 'notifications', 'keyboard', 'rules', 'keys', 'skills', 'sharing', 'about']) {
     await open(`settings/${section}`)
     await shoot(page, `settings-${section}`)
   }

@@ -2,7 +2,7 @@
 import type { Me } from '@/wire/restTypes'
 import './texts.en.json'
 
-export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'sharing' | 'people' | 'about'
+export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'keys' | 'sharing' | 'people' | 'about'
 
 export interface Section {
   id: SectionId
@@ -26,6 +26,7 @@ export const SETTINGS: readonly Section[] = [
   { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
   { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && me.user.role !== 'viewer' },
   { id: 'rules', name: 'settings.section.rules', holds: ['settings.find.approvals'], isFor: forPeople },
+  { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },
   { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: (me) => me !== null && ['admin', 'owner'].includes(me.user.role) },
   { id: 'people', name: 'settings.section.people', holds: ['settings.find.invitations', 'settings.find.roles', 'settings.find.access'], isFor: forAdmins, address: '/admin/people' },
   { id: 'about', name: 'settings.about', holds: ['settings.find.version', 'settings.thirdParty'], isFor: forEverybody },
