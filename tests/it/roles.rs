@@ -86,6 +86,9 @@ const NO_ACTS: &[&str] = &[
     "add_key",
     // The audit of the new tenant begins with it.
     "add_tenant",
+    // A key changes no password, and its user has no browser to sign out of.
+    "change_password",
+    "end_sign_in",
     // Nobody deletes the tenant that they are in.
     "delete_tenant",
     "add_passkey",
@@ -360,6 +363,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "put_mail" => json!({ "isOn": false }),
         "add_person" => json!({ "name": "newcomer" }),
         "change_person" => json!({ "role": "viewer" }),
+        "change_password" => json!({ "new": "correct horse battery" }),
         "add_tenant" => json!({ "name": "new-tenant" }),
         "change_tenant" => json!({ "suspended": false }),
         "delete_tenant" => json!({ "name": "acme" }),
@@ -543,7 +547,10 @@ fn about<'a>(
             ("colleague's", colleague, "person"),
             ("tenant's", &actor.tenants, "tenant"),
         ]
-    } else if path.starts_with("/api/tenants/{") {
+    } else if ["/api/tenants/{", "/api/sign-ins/{"]
+        .iter()
+        .any(|start| path.starts_with(start))
+    {
         vec![("own", &actor.own, "person")]
     } else if path.starts_with("/api/keys/{") {
         vec![

@@ -6,7 +6,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::credential::Revocation;
 use super::{Error, Tenancy, password, secret};
 use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
-use sepal_store::records::{ApiKey, Invitation, ListedTenant, NewApiKey, NewUser, TenantStanding};
+use sepal_store::records::{
+    ApiKey, Invitation, ListedTenant, NewApiKey, NewUser, SignIn, TenantStanding,
+};
 
 const MAX_NAME_CHARS: usize = 64;
 
@@ -384,9 +386,11 @@ impl Administration<'_> {
         if !users.set_password(tenant, user, hash, kept).await? {
             return Err(Error::NotFound("user"));
         }
-        for id in sign_ins.into_iter().filter(|id| Some(id.as_str()) != kept) {
-            self.0
-                .revoke(Revocation::Credential(CredentialId::SignIn(id)));
+        for SignIn { id, .. } in sign_ins {
+            if Some(id.as_str()) != kept {
+                let ended = CredentialId::SignIn(id);
+                self.0.revoke(Revocation::Credential(ended));
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use super::credential::Revocation;
 use super::sign_in::SignedIn;
 use super::{Error, Tenancy, password, secret};
 use sepal_core::domain::{ApiKeyId, Caller, CredentialId, Role, TenantId, Timestamp, User, UserId};
-use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, UserRecord};
+use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, SignIn, UserRecord};
 
 /// The most valid keys of a person.
 const MOST_KEYS: usize = 100;
@@ -90,10 +90,30 @@ impl<'a> People<'a> {
         if !users.sign_out_everywhere(self.tenant(), id).await? {
             return Err(Error::NotFound("person"));
         }
-        for id in ended {
-            self.tenancy
-                .revoke(Revocation::Credential(CredentialId::SignIn(id)));
+        for sign_in in ended {
+            let ended = CredentialId::SignIn(sign_in.id);
+            self.tenancy.revoke(Revocation::Credential(ended));
         }
+        Ok(())
+    }
+
+    /// The caller's own sign-ins, the last seen first.
+    pub async fn sign_ins(self) -> Result<Vec<SignIn>, Error> {
+        let sign_ins = self.tenancy.records().web_sessions();
+        let user = &self.caller.user.id;
+        Ok(sign_ins.of_user(self.tenant(), user).await?)
+    }
+
+    /// Signs the caller out of one browser.
+    pub async fn end_sign_in(self, id: &str) -> Result<(), Error> {
+        let own = self.sign_ins().await?;
+        if !own.iter().any(|sign_in| sign_in.id == id) {
+            return Err(Error::NotFound("sign-in"));
+        }
+        let sign_ins = self.tenancy.records().web_sessions();
+        sign_ins.end(self.tenant(), id).await?;
+        let ended = CredentialId::SignIn(id.to_owned());
+        self.tenancy.revoke(Revocation::Credential(ended));
         Ok(())
     }
 

@@ -92,6 +92,11 @@ impl Tenancy {
         old: Option<&SecretString>,
         new: &SecretString,
     ) -> Result<(), Error> {
+        if matches!(entered.credential, CredentialId::ApiKey(_)) {
+            return Err(Error::Refused(
+                "a key cannot change the password: sign in with a browser",
+            ));
+        }
         password::check(new)?;
         let (tenant, user) = (&entered.caller.tenant.id, &entered.caller.user.id);
         let record = self.records().users().find(tenant, user).await?;

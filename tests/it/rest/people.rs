@@ -324,3 +324,60 @@ async fn keys_are_made_in_a_browser_and_revoked_by_whom_they_concern() {
     let path = format!("/api/keys/{}", owners["id"].as_str().unwrap());
     admin.delete(&path).await.problem(403, "not_allowed");
 }
+
+#[tokio::test]
+async fn a_new_password_needs_the_old_one_and_ends_other_browsers() {
+    const NEW: &str = "staple battery horse";
+    let app = TestApp::start().await;
+    let owner = Client::with_key(&app, &app.person_with("acme", Role::Owner).await.key);
+    let (_, secret) = invited(&owner, "member").await;
+    let ben = browser(&app, &comes(&app, &secret, "Ben").await);
+    let sign_in = async |password: &str| {
+        let body = json!({ "name": "Ben", "tenant": "acme", "password": password });
+        Client::nobody(&app).post("/api/auth/login", body).await
+    };
+    let other = browser(&app, &sign_in(PASSWORD).await);
+    let listed = async |client: &Client| client.get("/api/sign-ins").await.ok(200);
+    let both = listed(&ben).await;
+    let current = |list: &Value| {
+        let items = list["items"].as_array().unwrap().iter();
+        let current = items.filter(|item| item["current"] == true);
+        current.map(|item| item["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(both["items"].as_array().unwrap().len(), 2);
+    assert_eq!(current(&both).len(), 1);
+    assert_ne!(current(&both), current(&listed(&other).await));
+
+    for (body, status, code) in [
+        (json!({ "new": NEW }), 400, "invalid_arguments"),
+        (
+            json!({ "new": NEW, "old": "wrong" }),
+            400,
+            "invalid_arguments",
+        ),
+        (
+            json!({ "new": "short", "old": PASSWORD }),
+            400,
+            "invalid_arguments",
+        ),
+        (json!({ "old": PASSWORD }), 400, "invalid_arguments"),
+    ] {
+        ben.put("/api/password", body).await.problem(status, code);
+    }
+    let body = json!({ "new": NEW, "old": PASSWORD });
+    assert_eq!(ben.put("/api/password", body).await.status, 204);
+    other.get("/api/auth/me").await.problem(401, "unauthorized");
+    sign_in(PASSWORD).await.problem(401, "unauthorized");
+
+    // One browser of several is signed out, and nobody else's.
+    let third = browser(&app, &sign_in(NEW).await);
+    let id = current(&listed(&third).await)[0]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!("/api/sign-ins/{id}");
+    owner.delete(&path).await.problem(404, "not_found");
+    assert_eq!(ben.delete(&path).await.status, 204);
+    third.get("/api/auth/me").await.problem(401, "unauthorized");
+    assert_eq!(listed(&ben).await["items"].as_array().unwrap().len(), 1);
+}

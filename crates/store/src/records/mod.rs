@@ -93,7 +93,7 @@ pub use usage::{
 };
 pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
-pub use web_sessions::{NewWebSession, WebSessions};
+pub use web_sessions::{NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
 use serde::Serialize;

@@ -20,6 +20,15 @@ pub struct NewWebSession {
     pub verified: Option<String>,
 }
 
+/// A browser in which a user is signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignIn {
+    pub id: String,
+    pub created_at: Timestamp,
+    /// The approximate time of its last use.
+    pub last_seen_at: Timestamp,
+}
+
 /// Access to the stored sign-ins.
 pub struct WebSessions<'s> {
     db: &'s Db,
@@ -101,16 +110,20 @@ impl<'s> WebSessions<'s> {
         Ok(())
     }
 
-    /// The ids of a user's sign-ins.
-    pub async fn of_user(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<String>, Error> {
-        let rows: Vec<(String,)> = self
+    /// A user's sign-ins, the last seen first.
+    pub async fn of_user(&self, tenant: &TenantId, user: &UserId) -> Result<Vec<SignIn>, Error> {
+        let sql = "SELECT id, created_at, last_seen_at FROM web_sessions \
+                   WHERE tenant = $1 AND user_id = $2 ORDER BY last_seen_at DESC, id";
+        let rows: Vec<(String, i64, i64)> = self
             .db
-            .fetch_all(
-                "SELECT id FROM web_sessions WHERE tenant = $1 AND user_id = $2",
-                args![tenant.as_str(), user.as_str()],
-            )
+            .fetch_all(sql, args![tenant.as_str(), user.as_str()])
             .await?;
-        Ok(rows.into_iter().map(|(id,)| id).collect())
+        let sign_in = |(id, created_at, last_seen_at)| SignIn {
+            id,
+            created_at: Timestamp(created_at),
+            last_seen_at: Timestamp(last_seen_at),
+        };
+        Ok(rows.into_iter().map(sign_in).collect())
     }
 
     /// Ends a sign-in.

@@ -1,7 +1,9 @@
-//! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys (`/api/keys`).
+//! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys
+//! (`/api/keys`), and everybody's own sign-ins and password.
 
 pub(super) mod invitations;
 mod keys;
+mod sign_ins;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -166,6 +168,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(sign_out_person))
         .merge(invitations::routes())
         .merge(keys::routes())
+        .merge(sign_ins::routes())
 }
 
 /// Lists the people of the caller's tenant. Only for admins.
