@@ -160,7 +160,7 @@ async fn add_tenant(
 ) -> Result<(StatusCode, Json<AddTenantResponse>), ApiError> {
     let administration = administration(&state, &caller)?;
     if state.auth_mode == AuthMode::None {
-        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH_MODE) to `password` first";
+        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH) to `password` first";
         return Err(ApiError::new(Code::NotAllowed, text));
     }
     let name = required("name", body.name)?;

@@ -156,6 +156,8 @@ async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_run
     let api = Api::new(&app, &person);
     let stranger = app.person_with("acme", Role::Owner).await;
     let mut socket = TestSocket::open(app.address, &stranger, None).await;
+    // Each tenant connects to the servers by itself.
+    let mut own = TestSocket::open(app.address, &person, None).await;
     api.add("shared", shell("say ok")).await;
     assert_eq!(socket.wait_for("mcpAdded").await.args[0]["name"], "shared");
     wait_for_health(&mut socket, "shared", "healthy").await;
@@ -176,6 +178,7 @@ async fn the_operators_file_serves_every_tenant_and_edits_by_hand_load_while_run
     edited["mcpServers"]["by-hand"]["env"]["P"] = json!("${PATH}");
     std::fs::write(&path, edited.to_string()).unwrap();
     wait_for_health(&mut socket, "by-hand", "healthy").await;
+    wait_for_health(&mut own, "by-hand", "healthy").await;
     assert_eq!(api.server("by-hand").await["toolCount"], 1);
     let removed = api
         .ask(Method::DELETE, "/api/mcp/by-hand", &Value::Null)
