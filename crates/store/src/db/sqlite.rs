@@ -1,18 +1,15 @@
 //! Runs statements on an SQLite file, with many readers and one writer at a time.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use sqlx::query::Query;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
-    SqliteSynchronous,
-};
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{Arguments as _, Connection as _, Sqlite, SqliteConnection};
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -26,6 +23,9 @@ use super::{Arg, Row, Sql, Statement, chain, schema};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const READERS: u32 = 4;
+
+/// The time that a reader waits for a connection.
+const READER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The number of pages in the write-ahead log that triggers a checkpoint (16 MiB). A busy session changes
 /// the same pages repeatedly, and a checkpoint writes each page into the file only once.
@@ -53,12 +53,79 @@ async fn migrate(options: &SqliteConnectOptions) -> Result<(), Error> {
 #[derive(Debug, Clone)]
 pub(crate) struct SqliteDb {
     options: Arc<SqliteConnectOptions>,
-    read: SqlitePool,
+    read: Arc<Readers>,
     /// The only connection that writes, or `None` after an error. Writers queue in order for this lock
     /// instead of polling SQLite's lock, and share one page cache. The lock is held across awaits by design.
     write: Arc<Mutex<Option<SqliteConnection>>>,
     /// Tracks the tasks that write or wait for their turn to write.
     writes: TaskTracker,
+}
+
+/// The connections that read. sqlx's pool would ask each one after each use whether it still answers, which
+/// costs as much as a short query: two switches between threads.
+#[derive(Debug)]
+struct Readers {
+    options: SqliteConnectOptions,
+    idle: std::sync::Mutex<Vec<SqliteConnection>>,
+    turns: Semaphore,
+}
+
+/// The turn to read. Unless [`Reading::keep`] is called, the connection is closed at the end of the turn.
+struct Reading<'a> {
+    readers: &'a Readers,
+    connection: SqliteConnection,
+    _turn: SemaphorePermit<'a>,
+}
+
+impl Readers {
+    async fn open(options: SqliteConnectOptions) -> Result<Self, sqlx::Error> {
+        let first = SqliteConnection::connect_with(&options).await?;
+        Ok(Self {
+            options,
+            idle: std::sync::Mutex::new(vec![first]),
+            turns: Semaphore::new(READERS as usize),
+        })
+    }
+
+    /// Waits for the turn to read; fails after [`READER_TIMEOUT`], and once the store is closed.
+    async fn turn(&self) -> Result<Reading<'_>, sqlx::Error> {
+        let turn = match tokio::time::timeout(READER_TIMEOUT, self.turns.acquire()).await {
+            Ok(turn) => turn.map_err(|_| sqlx::Error::PoolClosed)?,
+            Err(_) => return Err(sqlx::Error::PoolTimedOut),
+        };
+        let idle = self.idle().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => SqliteConnection::connect_with(&self.options).await?,
+        };
+        Ok(Reading {
+            readers: self,
+            connection,
+            _turn: turn,
+        })
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<SqliteConnection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes all connections, once those who read have done so.
+    async fn close(&self) {
+        let _all = self.turns.acquire_many(READERS).await;
+        self.turns.close();
+        let idle = std::mem::take(&mut *self.idle());
+        for connection in idle {
+            // Nothing was written that could be lost.
+            let _ = connection.close().await;
+        }
+    }
+}
+
+impl Reading<'_> {
+    /// Returns the connection for the next reader to use.
+    fn keep(self) {
+        self.readers.idle().push(self.connection);
+    }
 }
 
 /// The turn to write. Unless [`Writing::keep`] is called, the connection is closed at the end of the turn,
@@ -92,14 +159,10 @@ impl SqliteDb {
             .foreign_keys(true);
         let write = SqliteConnection::connect_with(&options).await?;
         migrate(&options).await?;
-        let read = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_with(options.clone().read_only(true))
-            .await?;
+        let read = Readers::open(options.clone().read_only(true)).await?;
         Ok(Self {
             options: Arc::new(options),
-            read,
+            read: Arc::new(read),
             write: Arc::new(Mutex::new(Some(write))),
             writes: TaskTracker::new(),
         })
@@ -153,7 +216,10 @@ impl SqliteDb {
         args: Vec<Arg>,
     ) -> Result<Vec<T>, Error> {
         let query = sqlx::query_as_with::<_, T, _>(sql.for_sqlite(), bind(args)?);
-        Ok(query.fetch_all(&self.read).await?)
+        let mut reading = self.read.turn().await?;
+        let rows = query.fetch_all(&mut reading.connection).await?;
+        reading.keep();
+        Ok(rows)
     }
 
     pub(super) async fn fetch_optional<T: Row>(
@@ -162,7 +228,10 @@ impl SqliteDb {
         args: Vec<Arg>,
     ) -> Result<Option<T>, Error> {
         let query = sqlx::query_as_with::<_, T, _>(sql, bind(args)?);
-        Ok(query.fetch_optional(&self.read).await?)
+        let mut reading = self.read.turn().await?;
+        let row = query.fetch_optional(&mut reading.connection).await?;
+        reading.keep();
+        Ok(row)
     }
 
     pub(super) async fn change_returning<T: Row + 'static>(
@@ -464,6 +533,7 @@ mod tests {
 
     use super::super::{Statement, args};
     use super::SqliteDb;
+    use crate::Error;
 
     /// A dropped or unpolled writing future, as in a `select!`, does not keep others from writing.
     #[tokio::test]
@@ -490,6 +560,27 @@ mod tests {
             .unwrap();
         let ids: Vec<&str> = rows.iter().map(|row| row.0.as_str()).collect();
         assert_eq!(ids, ["dropped", "first", "last", "second"]);
+    }
+
+    /// Dropped readers give their turns back, and closing waits for the others only.
+    #[tokio::test]
+    async fn readers_that_stop_waiting_keep_nobody_from_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = SqliteDb::open(&dir.path().join("s.db")).await.unwrap();
+        let read = || db.fetch_optional::<(String,)>("SELECT id FROM tenants", args![]);
+        for _ in 0..2 * super::READERS {
+            let mut dropped = Box::pin(read());
+            assert!(poll!(&mut dropped).is_pending());
+        }
+        let readers = (0..20).map(|_| read());
+        let all = futures::future::try_join_all(readers);
+        let answers = tokio::time::timeout(Duration::from_secs(10), all).await;
+        assert_eq!(answers.unwrap().unwrap(), vec![None; 20]);
+        db.close().await;
+        let refused = read().await.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Database(cause) if matches!(**cause, sqlx::Error::PoolClosed))
+        );
     }
 
     #[tokio::test]
