@@ -4,7 +4,7 @@ import { usePerson } from '@/stores/person'
 import { basePath } from '@/wire/base'
 
 /** Pages that a person sees before being known. */
-const OPEN_TO_ALL: ReadonlySet<string> = new Set(['welcome', 'sign-in', 'join'])
+const OPEN_TO_ALL: ReadonlySet<string> = new Set(['welcome', 'sign-in'])
 
 export const router = createRouter({
   history: createWebHistory(basePath()),
@@ -12,7 +12,6 @@ export const router = createRouter({
     { path: '/', redirect: '/s/new' },
     { path: '/welcome', name: 'welcome', component: () => import('@/pages/WelcomePage.vue') },
     { path: '/sign-in', name: 'sign-in', component: () => import('@/pages/SignInPage.vue') },
-    { path: '/join', name: 'join', component: () => import('@/pages/JoinPage.vue') },
     {
       path: '/',
       component: () => import('@/shell/AppFrame.vue'),
@@ -28,7 +27,6 @@ export const router = createRouter({
         { path: 'usage', name: 'usage', component: () => import('@/pages/UsagePage.vue') },
         { path: 'settings', redirect: '/settings/profile' },
         { path: 'settings/:section', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
-        { path: 'admin/people', name: 'people', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },
         { path: 'admin/rules', name: 'rules', component: () => import('@/pages/RulesPage.vue') },
         { path: 'admin/audit', name: 'audit', component: () => import('@/pages/AuditPage.vue') },
