@@ -172,7 +172,7 @@ async fn invite_person(
     Body(body): Body<InviteRequest>,
 ) -> Result<(StatusCode, Json<InviteResponse>), ApiError> {
     if state.auth_mode == AuthMode::None {
-        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH_MODE) to `password` first";
+        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH) to `password` first";
         return Err(ApiError::new(Code::NotAllowed, text));
     }
     let role = body.role.as_deref().map(role_of).transpose()?;
