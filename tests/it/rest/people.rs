@@ -128,6 +128,37 @@ async fn an_invitation_lets_one_person_in_on_postgres() {
     people_are_invited_once(&app).await;
 }
 
+/// Nobody comes back by a link that they made while they still could.
+#[tokio::test]
+async fn an_invitation_ends_with_the_rights_of_who_made_it() {
+    let app = TestApp::start().await;
+    let owner = Client::with_key(&app, &app.person_with("acme", Role::Owner).await.key);
+    for (role, invites, change_to) in [
+        (Role::Owner, "owner", json!({ "disabled": true })),
+        (Role::Owner, "admin", json!({ "role": "admin" })),
+        (Role::Admin, "member", json!({ "role": "member" })),
+    ] {
+        let other = Client::with_key(&app, &app.person_with("acme", role).await.key);
+        let (_, secret) = invited(&other, invites).await;
+        let read = async || {
+            let body = json!({ "secret": secret });
+            let nobody = Client::nobody(&app);
+            nobody.post("/api/auth/invitation/read", body).await
+        };
+        read().await.ok(200);
+        let id = id_of(&other).await;
+        change(&owner, &id, change_to).await.ok(200);
+        read().await.problem(401, "unauthorized");
+        comes(&app, &secret, "Eve")
+            .await
+            .problem(401, "unauthorized");
+    }
+    // An admin who is one still lets members in.
+    let admin = Client::with_key(&app, &app.person_with("acme", Role::Admin).await.key);
+    let (_, secret) = invited(&admin, "member").await;
+    comes(&app, &secret, "Ben").await.ok(200);
+}
+
 #[tokio::test]
 async fn of_two_who_come_by_one_invitation_one_comes_in() {
     let app = TestApp::start().await;
@@ -141,7 +172,7 @@ async fn of_two_who_come_by_one_invitation_one_comes_in() {
     assert_eq!(list["total"], 2, "the owner and one who came");
 }
 
-/// Who may give a role, or change whoever has it, and what is told to all others.
+/// Admins and owners change whom they may; everybody else is refused.
 #[tokio::test]
 async fn admins_administer_members_and_owners_everybody() {
     let app = TestApp::start().await;

@@ -8,8 +8,26 @@ use super::users::{INSERT_USER, NewUser, args_of_user};
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Role, TenantId, Timestamp, UserId};
 
-/// How long an invitation is listed after it was used or has expired.
+/// The time, in milliseconds, for which an expired invitation stays listed.
 const LISTED_MS: i64 = 30 * 24 * 60 * 60_000;
+
+/// Begins a query or condition for the invitation `i` that somebody may come by at the time `$1`: unused, of a
+/// tenant that is not suspended, and made by somebody who could make it now. Nobody comes back by a link that
+/// they made before they lost their rights.
+macro_rules! open_invitation {
+    ($before:literal, $which:literal) => {
+        concat!(
+            $before,
+            " WHERE ",
+            $which,
+            " AND i.used_at IS NULL AND i.expires_at > $1 \
+             AND EXISTS (SELECT 1 FROM tenants t WHERE t.id = i.tenant AND t.suspended_at IS NULL) \
+             AND (i.invited_by IS NULL OR EXISTS (SELECT 1 FROM users u WHERE u.id = i.invited_by \
+             AND NOT u.is_disabled AND (u.is_installation_admin OR (u.tenant = i.tenant \
+             AND (u.role = 'owner' OR (u.role = 'admin' AND i.role IN ('viewer', 'member')))))))"
+        )
+    };
+}
 
 /// An invitation, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,19 +91,20 @@ impl<'s> Invitations<'s> {
             .collect()
     }
 
-    /// The invitation with this secret, if somebody may still come by it. Nobody comes into a suspended tenant.
+    /// The invitation with this secret, if somebody may still come by it.
     pub async fn find(
         &self,
         hash: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<Invitation>, Error> {
-        let sql = "SELECT i.tenant, i.id, i.role, i.note, i.invited_by, i.created_at, \
-                   i.expires_at, i.used_by, i.used_at FROM invitations i \
-                   JOIN tenants t ON t.id = i.tenant AND t.suspended_at IS NULL \
-                   WHERE i.hash = $1 AND i.used_at IS NULL AND i.expires_at > $2";
+        let sql = open_invitation!(
+            "SELECT i.tenant, i.id, i.role, i.note, i.invited_by, i.created_at, i.expires_at, \
+             i.used_by, i.used_at FROM invitations i",
+            "i.hash = $2"
+        );
         let row: Option<InvitationRow> = self
             .db
-            .fetch_optional(sql, args![hash.as_str(), now.0])
+            .fetch_optional(sql, args![now.0, hash.as_str()])
             .await?;
         row.map(InvitationRow::into_invitation).transpose()
     }
@@ -100,10 +119,10 @@ impl<'s> Invitations<'s> {
     ) -> Result<bool, Error> {
         let user = &new.user;
         let place: Vec<Arg> = args![
-            user.tenant.as_str(),
-            invitation.id.as_str(),
+            now.0,
             user.id.as_str(),
-            now.0
+            user.tenant.as_str(),
+            invitation.id.as_str()
         ];
         let came = of(ActName::InvitationUsed, &user.tenant, &invitation.id)
             .detail("name", user.name.as_str())
@@ -119,9 +138,10 @@ impl<'s> Invitations<'s> {
             .db
             .execute_all(vec![
                 Statement::required(
-                    "UPDATE invitations SET used_by = $3, used_at = $4 WHERE tenant = $1 \
-                     AND id = $2 AND used_at IS NULL AND expires_at > $4 AND EXISTS \
-                     (SELECT 1 FROM tenants WHERE id = $1 AND suspended_at IS NULL)",
+                    open_invitation!(
+                        "UPDATE invitations AS i SET used_at = $1, used_by = $2",
+                        "i.tenant = $3 AND i.id = $4"
+                    ),
                     place,
                 )
                 .recorded(came),
