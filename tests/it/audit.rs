@@ -247,7 +247,7 @@ async fn an_export_is_checked_with_the_public_key_alone() {
     app.stop().await;
 }
 
-/// What the former key signed counts once the settings name it.
+/// Signatures of the former key count once the settings name it.
 #[tokio::test]
 async fn a_chain_is_verified_after_a_change_of_its_key() {
     let [a, b] = ["ab", "cd"].map(|digits| digits.repeat(32));

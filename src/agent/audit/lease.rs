@@ -10,7 +10,7 @@ use super::{Anchor, AuditTrail};
 use crate::domain::Timestamp;
 use crate::store::Error;
 use crate::store::clock::now;
-use crate::store::records::{Audit, RecordReceiver};
+use crate::store::records::{Audit, LeaseName, RecordReceiver};
 
 /// The time after which another gateway takes over, if this one does not renew its lease.
 const LEASE: Duration = Duration::from_secs(30);
@@ -34,6 +34,13 @@ impl Leases {
         Self {
             holder: format!("{:032x}", rand::random::<u128>()),
             works: works.map(|work| (work, Mutex::default())).collect(),
+        }
+    }
+
+    fn named<'a>(&'a self, work: &'a str) -> LeaseName<'a> {
+        LeaseName {
+            work,
+            holder: &self.holder,
         }
     }
 }
@@ -70,7 +77,7 @@ impl AuditTrail {
             None => None,
         };
         let audit = self.0.parts.records.audit();
-        let lease = (work, leases.holder.as_str());
+        let lease = leases.named(work);
         if !audit.take_lease(lease, now(), end()).await? {
             return Ok(());
         }
@@ -87,15 +94,15 @@ impl AuditTrail {
     pub(super) async fn end_leases(&self) -> Result<(), Error> {
         let leases = &self.0.leases;
         for work in leases.works.keys() {
-            let lease = (*work, leases.holder.as_str());
-            self.0.parts.records.audit().end_lease(lease).await?;
+            let audit = self.0.parts.records.audit();
+            audit.end_lease(leases.named(work)).await?;
         }
         Ok(())
     }
 }
 
 /// Renews a lease, until that fails.
-async fn lost(audit: &Audit<'_>, lease: (&str, &str)) {
+async fn lost(audit: &Audit<'_>, lease: LeaseName<'_>) {
     loop {
         tokio::time::sleep(RENEW_EVERY).await;
         let renewed = tokio::time::timeout(RENEW_EVERY, audit.renew_lease(lease, end())).await;

@@ -9,7 +9,7 @@ use sepal::domain::{Role, Scope, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::audit::{
     ActName, AuditKey, Break, ChainReport, StoredRecord, Verifier, acting, sign_head,
 };
-use sepal::store::records::{GrantKey, NewUser, Note, Seal, SecretHash, SecretRow};
+use sepal::store::records::{GrantKey, LeaseName, NewUser, Note, Seal, SecretHash, SecretRow};
 use sepal::store::{Error, Records, Store};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
@@ -373,18 +373,22 @@ async fn a_chain_is_cut_by_a_signed_record_and_deleted_with_its_tenant_in_postgr
     cut_and_deleted(&Opened::on_postgres(dir.path()).await).await;
 }
 
+fn lease<'a>(work: &'a str, holder: &'a str) -> LeaseName<'a> {
+    LeaseName { work, holder }
+}
+
 async fn leased_by_one(opened: &Opened) {
     let records = opened.store.records();
     let audit = records.audit();
     let take = async |holder: &str, now, until| {
         let (now, until) = (Timestamp(now), Timestamp(until));
         audit
-            .take_lease(("work", holder), now, until)
+            .take_lease(lease("work", holder), now, until)
             .await
             .unwrap()
     };
     let renew = async |holder: &str, until| {
-        let renewed = audit.renew_lease(("work", holder), Timestamp(until));
+        let renewed = audit.renew_lease(lease("work", holder), Timestamp(until));
         renewed.await.unwrap()
     };
     assert!(take("a", 0, 30).await);
@@ -394,11 +398,11 @@ async fn leased_by_one(opened: &Opened) {
     assert!(!renew("b", 99).await, "not its own");
     assert!(take("b", 51, 81).await, "run out");
     assert!(!renew("a", 99).await, "taken over");
-    audit.end_lease(("work", "a")).await.unwrap();
+    audit.end_lease(lease("work", "a")).await.unwrap();
     assert!(!take("a", 52, 82).await, "only its holder ends it");
-    audit.end_lease(("work", "b")).await.unwrap();
+    audit.end_lease(lease("work", "b")).await.unwrap();
     assert!(take("a", 53, 83).await);
-    let other = audit.take_lease(("other work", "b"), Timestamp(53), Timestamp(83));
+    let other = audit.take_lease(lease("other work", "b"), Timestamp(53), Timestamp(83));
     assert!(other.await.unwrap());
     opened.stop().await;
 }
@@ -415,7 +419,7 @@ async fn work_is_leased_by_one_gateway_until_it_ends_or_the_lease_runs_out_in_po
     leased_by_one(&Opened::on_postgres(dir.path()).await).await;
 }
 
-/// What is no act appends to no chain, and so waits for nobody who does.
+/// A change that is no act appends to no chain, so it does not wait for those that do.
 #[tokio::test]
 async fn what_is_no_act_does_not_wait_for_a_chain() {
     let (dir, url) = (tempfile::tempdir().unwrap(), new_database().await);

@@ -77,6 +77,14 @@ impl RecordReceiver {
     }
 }
 
+/// The right of one gateway to do some work for the whole installation.
+#[derive(Debug, Clone, Copy)]
+pub struct LeaseName<'a> {
+    pub work: &'a str,
+    /// Names the gateway.
+    pub holder: &'a str,
+}
+
 /// A decision in a session, for the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionRow {
@@ -371,7 +379,7 @@ impl<'s> Audit<'s> {
     /// Takes the lease of work for the whole installation until `until`. Returns false if another holder has it.
     pub async fn take_lease(
         &self,
-        (work, holder): (&str, &str),
+        LeaseName { work, holder }: LeaseName<'_>,
         now: Timestamp,
         until: Timestamp,
     ) -> Result<bool, Error> {
@@ -387,7 +395,7 @@ impl<'s> Audit<'s> {
     /// Extends a lease. Returns false if it ran out and another holder took it.
     pub async fn renew_lease(
         &self,
-        (work, holder): (&str, &str),
+        LeaseName { work, holder }: LeaseName<'_>,
         until: Timestamp,
     ) -> Result<bool, Error> {
         let sql = "UPDATE audit_cursors SET place = $3 \
@@ -398,7 +406,8 @@ impl<'s> Audit<'s> {
     }
 
     /// Ends a lease, if the holder still has it.
-    pub async fn end_lease(&self, (work, holder): (&str, &str)) -> Result<(), Error> {
+    pub async fn end_lease(&self, lease: LeaseName<'_>) -> Result<(), Error> {
+        let LeaseName { work, holder } = lease;
         let sql = "UPDATE audit_cursors SET place = '' \
                    WHERE tenant = '' AND receiver = $1 AND SUBSTR(place, 22) = $2";
         self.db.execute(sql, args![work, holder]).await?;

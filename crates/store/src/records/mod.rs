@@ -47,7 +47,8 @@ pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use attachments::{AttachedTo, Attachments, PutOutcome};
 pub use audit::{
-    AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, Note, RecordReceiver, Seal,
+    AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, LeaseName, Note,
+    RecordReceiver, Seal,
 };
 pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
