@@ -15,7 +15,7 @@ const MAX_NAME_CHARS: usize = 64;
 const DAY_MS: i64 = 24 * 60 * 60_000;
 
 /// The longest life of an invitation, in days.
-pub const MOST_INVITATION_DAYS: u32 = 30;
+const MOST_INVITATION_DAYS: u32 = 30;
 
 /// The most open invitations of a tenant.
 const MOST_INVITATIONS: usize = 1_000;
@@ -49,7 +49,7 @@ pub struct NewInvitation {
     pub role: Role,
     /// For whom it is meant, in the words of who invites; may be empty.
     pub note: String,
-    /// Its life in days, from 1 to [`MOST_INVITATION_DAYS`].
+    /// Its life in days, from 1 to 30.
     pub days: u32,
 }
 

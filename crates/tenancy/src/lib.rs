@@ -23,8 +23,7 @@ mod sign_in;
 mod tickets;
 
 pub use admin::{
-    Administration, CreatedInvitation, CreatedKey, MOST_INVITATION_DAYS, NewInvitation, NewKey,
-    NewPerson, Person,
+    Administration, CreatedInvitation, CreatedKey, NewInvitation, NewKey, NewPerson, Person,
 };
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation};

@@ -14,7 +14,7 @@ use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, SignIn, User
 /// The most valid keys of a person.
 const MOST_KEYS: usize = 100;
 
-/// What an invitation tells whoever holds it.
+/// The facts of an invitation that its holder is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvitationFacts {
     /// The name of the tenant.
@@ -45,7 +45,15 @@ impl<'a> People<'a> {
     pub async fn list(self) -> Result<Vec<ListedUser>, Error> {
         self.check_admin()?;
         let users = self.tenancy.records().users();
-        Ok(users.list_with_use(self.tenant()).await?)
+        Ok(users.list_with_use(self.tenant(), None).await?)
+    }
+
+    /// One of them. Only for admins.
+    pub async fn find(self, id: &UserId) -> Result<ListedUser, Error> {
+        self.check_admin()?;
+        let users = self.tenancy.records().users();
+        let found = users.list_with_use(self.tenant(), Some(id)).await?.pop();
+        found.ok_or(Error::NotFound("person"))
     }
 
     /// Adds a person. Admins add viewers and members, owners anybody.
@@ -257,7 +265,7 @@ impl Tenancy {
         People::new(self, caller)
     }
 
-    /// What an invitation says to whoever holds it; `NotValid` if nobody can come by it any more.
+    /// Reads the facts that the holder of an invitation is shown; `NotValid` if it lets nobody in any more.
     pub async fn read_invitation(&self, secret: &SecretString) -> Result<InvitationFacts, Error> {
         let invitation = self.find_invitation(secret).await?;
         let tenant = self.records().tenants().find(&invitation.tenant).await?;

@@ -4,16 +4,15 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::AuthMode;
 use crate::domain::{Caller, Code, Role, Tenant, TenantId, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::http::people::invitations::{check_people_sign_in, link_of};
 use crate::gateway::paging::PageQuery;
 use crate::store::records::{ListedTenant, TenantStanding};
 use crate::tenancy::{Administration, NewInvitation};
@@ -87,7 +86,7 @@ struct AddTenantResponse {
     owner_link: String,
 }
 
-/// What to change about a tenant.
+/// A change of a tenant.
 #[derive(Deserialize, ToSchema)]
 struct ChangeTenantRequest {
     /// True to lock the tenant out: its people's connections and turns end within seconds. False to let them
@@ -159,10 +158,7 @@ async fn add_tenant(
     Body(body): Body<AddTenantRequest>,
 ) -> Result<(StatusCode, Json<AddTenantResponse>), ApiError> {
     let administration = administration(&state, &caller)?;
-    if state.auth_mode == AuthMode::None {
-        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH) to `password` first";
-        return Err(ApiError::new(Code::NotAllowed, text));
-    }
+    check_people_sign_in(&state)?;
     let name = required("name", body.name)?;
     let tenant = administration.create_tenant(&name).await?;
     let owner = NewInvitation {
@@ -172,11 +168,9 @@ async fn add_tenant(
     };
     let by = Some(&caller.user.id);
     let invited = administration.invite(&tenant.id, by, owner).await?;
-    let address = state.access.address(&parts);
-    let base = address.as_ref().map_or("/", |url| url.as_str());
     let added = AddTenantResponse {
         tenant: find(administration, &tenant.id).await?,
-        owner_link: invited.link(base).expose_secret().to_owned(),
+        owner_link: link_of(&state, &parts, &invited),
     };
     Ok((StatusCode::CREATED, Json(added)))
 }

@@ -216,8 +216,12 @@ impl<'s> Users<'s> {
         rows.into_iter().map(UserRow::into_record).collect()
     }
 
-    /// The users of a tenant with what administrators see of them, by name.
-    pub async fn list_with_use(&self, tenant: &TenantId) -> Result<Vec<ListedUser>, Error> {
+    /// The users of a tenant with what administrators see of them, by name: all, or the one with this id.
+    pub async fn list_with_use(
+        &self,
+        tenant: &TenantId,
+        id: Option<&UserId>,
+    ) -> Result<Vec<ListedUser>, Error> {
         let sql = "SELECT u.*, FALSE AS is_suspended, \
                    (SELECT MAX(w.last_seen_at) FROM web_sessions w WHERE w.tenant = u.tenant \
                     AND w.user_id = u.id) AS seen_at, \
@@ -227,8 +231,9 @@ impl<'s> Users<'s> {
                     AND p.user_id = u.id) AS passkeys, \
                    (SELECT COUNT(*) FROM sessions s WHERE s.tenant = u.tenant \
                     AND s.owner = u.id AND s.delete_at IS NULL) AS sessions \
-                   FROM users u WHERE u.tenant = $1 ORDER BY u.name_key";
-        let rows: Vec<ListedRow> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+                   FROM users u WHERE u.tenant = $1 AND ($2 = '' OR u.id = $2) ORDER BY u.name_key";
+        let values = args![tenant.as_str(), id.map_or("", UserId::as_str)];
+        let rows: Vec<ListedRow> = self.db.fetch_all(sql, values).await?;
         rows.into_iter().map(ListedRow::into_listed).collect()
     }
 
@@ -239,6 +244,7 @@ impl<'s> Users<'s> {
         let done = self
             .db
             .execute_all(vec![
+                // Changes nothing: it is an act even if no browser is signed in.
                 Statement::required(
                     "UPDATE users SET is_disabled = is_disabled WHERE tenant = $1 AND id = $2",
                     whom(),

@@ -19,7 +19,7 @@ use crate::gateway::http::auth::{Me, WithCookie, enter};
 use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::store::records::Invitation;
-use crate::tenancy::NewInvitation;
+use crate::tenancy::{CreatedInvitation, NewInvitation};
 
 /// The life of an invitation for which no other was asked, in days.
 const USUAL_DAYS: u32 = 7;
@@ -89,7 +89,7 @@ pub(in crate::gateway::http) struct ReadInvitationRequest {
     secret: SecretString,
 }
 
-/// What an invitation says to whoever holds it.
+/// The facts of an invitation that its holder is shown.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(in crate::gateway::http) struct InvitationFacts {
@@ -171,10 +171,7 @@ async fn invite_person(
     parts: Parts,
     Body(body): Body<InviteRequest>,
 ) -> Result<(StatusCode, Json<InviteResponse>), ApiError> {
-    if state.auth_mode == AuthMode::None {
-        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH) to `password` first";
-        return Err(ApiError::new(Code::NotAllowed, text));
-    }
+    check_people_sign_in(&state)?;
     let role = body.role.as_deref().map(role_of).transpose()?;
     let new = NewInvitation {
         role: role.unwrap_or(Role::Member),
@@ -182,14 +179,31 @@ async fn invite_person(
         days: body.days.unwrap_or(USUAL_DAYS),
     };
     let created = state.tenancy.people(&caller).invite(new).await?;
-    let address = state.access.address(&parts);
-    let base = address.as_ref().map_or("/", |url| url.as_str());
-    let link = created.link(base).expose_secret().to_owned();
     let invited = InviteResponse {
+        link: link_of(&state, &parts, &created),
         invitation: created.invitation.into(),
-        link,
     };
     Ok((StatusCode::CREATED, Json(invited)))
+}
+
+/// Refuses to invite people into an installation in which nobody signs in.
+pub(in crate::gateway::http) fn check_people_sign_in(state: &GatewayState) -> Result<(), ApiError> {
+    if state.auth_mode == AuthMode::None {
+        let text = "nobody signs in here: set `auth.mode` (SPL_AUTH) to `password` first";
+        return Err(ApiError::new(Code::NotAllowed, text));
+    }
+    Ok(())
+}
+
+/// The link of a new invitation, at the address that the request was sent to.
+pub(in crate::gateway::http) fn link_of(
+    state: &GatewayState,
+    parts: &Parts,
+    created: &CreatedInvitation,
+) -> String {
+    let address = state.access.address(parts);
+    let base = address.as_ref().map_or("/", |url| url.as_str());
+    created.link(base).expose_secret().to_owned()
 }
 
 /// Takes back an invitation that nobody has used. Only for admins.

@@ -20,7 +20,7 @@ use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::store::records::ListedUser;
-use crate::tenancy::{NewPerson, Tenancy};
+use crate::tenancy::NewPerson;
 
 /// A person of the caller's tenant, as administrators see them.
 #[derive(Serialize, ToSchema)]
@@ -88,7 +88,7 @@ enum PeopleOrder {
     Name,
     /// The highest role first.
     Role,
-    /// Who was here last comes first.
+    /// By the time of the last use, the newest first.
     LastSeen,
     /// The newest first.
     Created,
@@ -108,7 +108,7 @@ struct AddPersonRequest {
     password: Option<SecretString>,
 }
 
-/// What to change about a person; what is absent stays.
+/// A change of a person. Absent members stay as they are.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangePersonRequest {
@@ -212,8 +212,9 @@ async fn add_person(
         installation_admin: false,
         password: body.password,
     };
-    let added = state.tenancy.people(&caller).add(new).await?;
-    let item = find(&state.tenancy, &caller, &added.id).await?;
+    let people = state.tenancy.people(&caller);
+    let added = people.add(new).await?;
+    let item = people.find(&added.id).await?.into();
     Ok((StatusCode::CREATED, Json(item)))
 }
 
@@ -237,7 +238,7 @@ async fn change_person(
     if let Some(is_disabled) = body.disabled {
         people.set_disabled(&id, is_disabled).await?;
     }
-    Ok(Json(find(&state.tenancy, &caller, &id).await?))
+    Ok(Json(people.find(&id).await?.into()))
 }
 
 /// Signs a person out of every browser; their keys stay. Admins sign out viewers and members, owners everybody.
@@ -254,18 +255,9 @@ async fn sign_out_person(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn find(tenancy: &Tenancy, caller: &Caller, id: &UserId) -> Result<PersonItem, ApiError> {
-    let people = tenancy.people(caller).list().await?;
-    let found = people.into_iter().find(|it| it.record.user.id == *id);
-    Ok(found.ok_or_else(no_person)?.into())
-}
-
 fn person_id(id: &str) -> Result<UserId, ApiError> {
-    UserId::parse(id).ok_or_else(no_person)
-}
-
-fn no_person() -> ApiError {
-    ApiError::new(Code::NotFound, "there is no such person")
+    let unknown = || ApiError::new(Code::NotFound, "there is no such person");
+    UserId::parse(id).ok_or_else(unknown)
 }
 
 fn role_of(name: &str) -> Result<Role, ApiError> {
