@@ -131,7 +131,12 @@ impl Tenancy {
                 Ok(checked)
             }
             Err(Error::NotValid) => {
-                self.revoke(Revocation::Credential(entered.credential.clone()));
+                let ended = Revocation::Credential(entered.credential.clone());
+                // Each socket that is told looks its access up as well: if every look told the sockets
+                // again, they would keep each other busy for ever.
+                if self.parts.checked.forget(&ended) {
+                    self.tell(ended);
+                }
                 Err(Error::NotValid)
             }
             Err(error) => Err(error),
@@ -183,6 +188,10 @@ impl Tenancy {
     /// Drops cached results and tells the sockets.
     pub(super) fn revoke(&self, revoked: Revocation) {
         self.parts.checked.forget(&revoked);
+        self.tell(revoked);
+    }
+
+    fn tell(&self, revoked: Revocation) {
         // It is fine if nobody listens.
         let _: Result<usize, broadcast::error::SendError<_>> = self.parts.revoked.send(revoked);
     }
@@ -270,11 +279,14 @@ impl CredentialCache {
             .insert(entered.credential.clone(), (entered, now));
     }
 
-    fn forget(&self, revoked: &Revocation) {
+    /// Drops the cached results of access that ended. Returns false if there was none.
+    fn forget(&self, revoked: &Revocation) -> bool {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.entries.len();
         known
             .entries
             .retain(|_, (entered, _)| !revoked.concerns(entered));
+        known.entries.len() < before
     }
 
     /// Drops one user's cached results without ending anything, so that new rights apply at once.

@@ -136,6 +136,8 @@ async fn a_disabled_user_is_out_at_once_with_everything_they_have() {
     for entered in [&by_cookie, &by_key] {
         assert!(!house.tenancy.check_still_valid(entered).await.unwrap());
     }
+    // Sockets check because they were told. If a check told them, none of them would ever rest.
+    assert!(revoked.is_empty(), "a check told the sockets again");
     house
         .tenancy
         .administration()
@@ -165,6 +167,8 @@ async fn what_a_command_beside_revokes_is_noticed_at_the_next_check() {
     house.pass(1);
     assert!(!house.tenancy.check_still_valid(&entered).await.unwrap());
     assert!(revoked.try_recv().unwrap().concerns(&entered));
+    assert!(!house.tenancy.check_still_valid(&entered).await.unwrap());
+    assert!(revoked.is_empty(), "the sockets are told once");
 }
 
 #[tokio::test]
