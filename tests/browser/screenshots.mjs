@@ -138,7 +138,7 @@ try {
   await shoot(page, 'sessions', async (size) => {
     if (size === 'narrow') await page.getByRole('button', { name: 'Show sessions' }).click()
   })
-  for (const section of ['profile', 'appearance', 'notifications', 'keyboard', 'rules', 'skills', 'sharing', 'about']) {
+  for (const section of ['profile', 'appearance', 'notifications', 'keyboard', 'rules', 'keys', 'skills', 'sharing', 'about']) {
     await open(`settings/${section}`)
     await shoot(page, `settings-${section}`)
   }
@@ -158,7 +158,7 @@ try {
   await page.getByRole('button', { name: 'Add a provider' }).click()
   await page.getByText("A model server runs on Sepal's machine.").waitFor()
   await shoot(page, 'providers')
-  for (const address of ['admin/rules', 'admin/audit', 'admin/system', 'no/such/page']) {
+  for (const address of ['admin/people', 'admin/rules', 'admin/audit', 'admin/system', 'no/such/page']) {
     await open(address)
     await shoot(page, address.replaceAll('/', '-'))
   }

@@ -3,7 +3,7 @@ import type { LocationQuery } from 'vue-router'
 import type { AuditQuery } from '@/wire/restTypes'
 
 /** The families of acts that can be chosen; each is the first word of its acts. */
-export const FAMILIES = ['call', 'sign_in', 'user', 'key', 'passkey', 'rule', 'server', 'tool', 'provider', 'secret', 'budget', 'skill', 'session', 'tenant'] as const
+export const FAMILIES = ['call', 'sign_in', 'user', 'invitation', 'key', 'passkey', 'rule', 'server', 'tool', 'provider', 'secret', 'budget', 'skill', 'session', 'tenant'] as const
 export const VERDICTS = ['approved', 'rejected', 'taken_back'] as const
 export const FORMATS = ['jsonl', 'csv', 'ocsf', 'cef'] as const
 export type Format = (typeof FORMATS)[number]

@@ -4,7 +4,7 @@ import { useRoute, useRouter } from 'vue-router'
 import { printSession } from '@/browser/printing'
 import { i18n } from '@/locales'
 import { useSession } from '@/session/store/session'
-import { SETTINGS } from '@/settings/sections'
+import { addressOf, SETTINGS } from '@/settings/sections'
 import { theme, type Theme } from '@/stores/appearance'
 import { isFindOpen, isImportOpen, isKeysOpen, TABS, toggleTab, toShare } from '@/stores/panels'
 import { usePerson } from '@/stores/person'
@@ -94,9 +94,10 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
     { id: 'keys', label: t('keys.title'), icon: 'i-lucide-keyboard', keys: '?', run: () => (isKeysOpen.value = true) },
   ])
   const settings = computed<PaletteEntry[]>(() =>
-    SETTINGS.filter(({ isFor }) => isFor(person.me)).flatMap(({ id, name, holds }) => [
-      { id: `settings-${id}`, label: t('palette.setting', { name: t(name) }), words: holds.map((one) => t(one)).join(' '), icon: 'i-lucide-settings-2', run: go(`/settings/${id}`) },
-    ]),
+    SETTINGS.filter(({ isFor }) => isFor(person.me)).map((section) => {
+      const words = section.holds.map((one) => t(one)).join(' ')
+      return { id: `settings-${section.id}`, label: t('palette.setting', { name: t(section.name) }), words, icon: 'i-lucide-settings-2', run: go(addressOf(section)) }
+    }),
   )
 
   const groups = computed<PaletteGroup[]>(() => [

@@ -1,7 +1,53 @@
-/** The requests of whoever comes by an invitation. They come with their page, and not with every session. */
-import { request } from '@/wire/request'
+/** The requests about people, invitations and API keys. They come with their parts, and not with every session. */
+import type { QueryOf, Schemas } from 'sepal-client'
+import { t } from '@/locales'
+import { reasonOr, request } from '@/wire/request'
+import '@/settings/texts.en.json'
+
+export type Role = Schemas['UserRole']
+export type Person = Schemas['PersonItem']
+export type PeopleQuery = NonNullable<QueryOf<'get', '/api/people'>>
+export type Invitation = Schemas['InvitationItem']
+export type Key = Schemas['KeyItem']
+
+/** The most people that one answer lists. */
+const MOST = 1000
 
 export const door = {
+  people: (query: PeopleQuery) => request('get', '/api/people', { query }),
+  change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
+  signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
+
+  invitations: () => request('get', '/api/invitations', {}),
+  /** The link is in this answer and in no other. */
+  invite: (body: { role: Role; note: string; days: number }) => request('post', '/api/invitations', { body }),
+  withdraw: (id: string) => request('delete', '/api/invitations/{id}', { path: { id } }),
   readInvitation: (secret: string) => request('post', '/api/auth/invitation/read', { body: { secret } }),
   join: (body: { secret: string; name: string; password: string }) => request('post', '/api/auth/invitation', { body }),
+
+  keys: (query: { all?: boolean; cursor?: string; limit?: number }) => request('get', '/api/keys', { query }),
+  /** The secret is in this answer and in no other. */
+  addKey: (body: { name: string; expiresAt?: string }) => request('post', '/api/keys', { body }),
+  revokeKey: (id: string) => request('delete', '/api/keys/{id}', { path: { id } }),
+}
+
+/** Why a request was refused, in words. */
+export function reasonOf(error: unknown): string {
+  return reasonOr(error, t('settings.noAnswer'))
+}
+
+/** The people with these ids, by id; who has been removed is left out. */
+export async function findPeople(ids: Iterable<string>): Promise<Map<string, Person>> {
+  const found = new Map<string, Person>()
+  const missing = new Set(ids)
+  let cursor: string | undefined
+  while (missing.size > 0) {
+    const page = await door.people({ sort: 'created', limit: MOST, ...(cursor && { cursor }) })
+    for (const person of page.items) {
+      if (missing.delete(person.id)) found.set(person.id, person)
+    }
+    if (!page.nextCursor) break
+    cursor = page.nextCursor
+  }
+  return found
 }

@@ -1,8 +1,8 @@
-/** The sections of the settings, each with its address, `/settings/<id>`. */
+/** The sections of the settings, each with its address. */
 import type { Me } from '@/wire/restTypes'
 import './texts.en.json'
 
-export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'sharing' | 'about'
+export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'keys' | 'sharing' | 'people' | 'about'
 
 export interface Section {
   id: SectionId
@@ -11,10 +11,13 @@ export interface Section {
   /** The keys of what is found in it. */
   holds: readonly string[]
   isFor: (me: Me | null) => boolean
+  /** Its address where that is not `/settings/<id>`. */
+  address?: string
 }
 
 const forEverybody = () => true
 const forPeople = (me: Me | null) => me !== null
+const forAdmins = (me: Me | null) => me !== null && (me.user.installationAdmin || ['admin', 'owner'].includes(me.user.role))
 
 export const SETTINGS: readonly Section[] = [
   { id: 'profile', name: 'settings.section.profile', holds: ['settings.find.passkeys', 'settings.find.password', 'settings.signOut'], isFor: forPeople },
@@ -23,6 +26,12 @@ export const SETTINGS: readonly Section[] = [
   { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
   { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && me.user.role !== 'viewer' },
   { id: 'rules', name: 'settings.section.rules', holds: ['settings.find.approvals'], isFor: forPeople },
+  { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },
   { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: (me) => me !== null && ['admin', 'owner'].includes(me.user.role) },
+  { id: 'people', name: 'settings.section.people', holds: ['settings.find.invitations', 'settings.find.roles', 'settings.find.access'], isFor: forAdmins, address: '/admin/people' },
   { id: 'about', name: 'settings.about', holds: ['settings.find.version', 'settings.thirdParty'], isFor: forEverybody },
 ]
+
+export function addressOf({ id, address }: Pick<Section, 'id' | 'address'>): string {
+  return address ?? `/settings/${id}`
+}
