@@ -216,6 +216,18 @@ impl Servers {
         {
             return Ok(Arc::clone(&known.offering));
         }
+        // Boxed: this is called before each request and decision, but reads the database only now and then.
+        Box::pin(self.read_offering(whose, known, age)).await
+    }
+
+    /// Reads an offering, and keeps it unless something changed since `age`.
+    async fn read_offering(
+        &self,
+        whose: (TenantId, Option<UserId>),
+        known: Option<KnownOffering>,
+        age: u64,
+    ) -> Result<Arc<ToolOffering>, store::Error> {
+        let (tenant, person) = (&whose.0, whose.1.as_ref());
         let begun = Instant::now();
         let ingredients = self.ingredients(tenant, person).await?;
         let offering = match known {

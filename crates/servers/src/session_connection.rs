@@ -91,7 +91,8 @@ impl SessionConnection {
                 servers.reconnecting(entry, tenant);
                 tokio::time::sleep_until(at + pause(&retry, failures)).await;
             }
-            let opened = open_for(servers, entry, (holder, sandbox), reach).await;
+            // Boxed: each call comes by here, but few of them open a connection.
+            let opened = Box::pin(open_for(servers, entry, (holder, sandbox), reach)).await;
             match opened {
                 Ok(opened) => {
                     let opened = Arc::new(opened);

@@ -214,7 +214,8 @@ impl Gate {
                 continue;
             };
             let (need, is_over) = (gauge.need(), gauge.is_over(self.paid()));
-            pause = match self.reserve(need, warn).await {
+            // Boxed: most requests end before the reservation has to be renewed.
+            pause = match Box::pin(self.reserve(need, warn)).await {
                 Ok(step) => match step.grant {
                     Grant::Given(amount) => {
                         self.paid.send_replace(amount);

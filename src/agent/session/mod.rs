@@ -302,7 +302,7 @@ impl LiveSession {
         };
         let is_barred = is_checked && self.is_barred().await;
         if is_barred {
-            self.end_turns().await;
+            Box::pin(self.end_turns()).await;
         }
         match message {
             Message::Submit { submission, reply } => {
@@ -350,7 +350,7 @@ impl LiveSession {
         }
         if is_barred {
             // A waiting message may have begun another turn.
-            self.end_turns().await;
+            Box::pin(self.end_turns()).await;
         }
         self.advance().await;
     }
@@ -523,12 +523,12 @@ impl LiveSession {
         }
         let is_barred = self.may_begin_work(&all) && self.is_barred().await;
         if is_barred {
-            self.end_turns().await;
+            Box::pin(self.end_turns()).await;
         }
         self.store(all, epoch).await;
         if is_barred {
             // A waiting message may have begun another turn.
-            self.end_turns().await;
+            Box::pin(self.end_turns()).await;
         }
     }
 

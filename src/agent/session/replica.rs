@@ -145,7 +145,7 @@ impl Replica {
         if self.has_all_within(self.agent.limits(&self.state.control)) {
             return false;
         }
-        match self.journal.whole(self.state.control.version).await {
+        match Box::pin(self.journal.whole(self.state.control.version)).await {
             Ok(whole) if whole.control.version == self.state.control.version => {
                 self.state.entries = whole.entries;
                 self.state.left_out = whole.left_out;

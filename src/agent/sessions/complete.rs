@@ -23,19 +23,20 @@ impl Sessions {
             mut action,
             options,
         } = request;
+        // What few requests need is boxed, because all of them would be as large as the largest part.
         let mut gesture = None;
         if let Some(proof) = &options.proof {
-            gesture = self.use_proof(key, caller, proof).await?;
+            gesture = Box::pin(self.use_proof(key, caller, proof)).await?;
         }
         match &mut action {
             SessionAction::Command(Command::Say { attachments, .. })
                 if options.adds_to_message() =>
             {
-                self.admit(key, caller).await?;
-                *attachments = self.gather_attachments(key, caller, &options).await?;
+                Box::pin(self.admit(key, caller)).await?;
+                *attachments = Box::pin(self.gather_attachments(key, caller, &options)).await?;
             }
             SessionAction::CallByView(asked) => {
-                calls::find_view(self, key, caller, asked).await?;
+                Box::pin(calls::find_view(self, key, caller, asked)).await?;
             }
             SessionAction::Command(_) | SessionAction::Choose(_) | SessionAction::Decide { .. } => {
             }

@@ -27,10 +27,11 @@ pub(super) async fn run(
             // Boxed, because a socket is idle for most of its life.
             ConnectionTask::Answer(inbound) => {
                 let caller = &connection.entered.caller;
-                let answer = answer(context, client, connection, key, inbound);
+                // And before it is passed on, because it is large.
+                let answer = Box::pin(answer(context, client, connection, key, inbound));
                 let address = context.state.access.peer(client.parts()).address;
                 let answer = acting::of_caller(Door::Socket, caller, Some(address), answer);
-                if let Some(end) = Box::pin(answer).await {
+                if let Some(end) = answer.await {
                     return end;
                 }
             }

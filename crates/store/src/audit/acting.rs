@@ -114,30 +114,34 @@ tokio::task_local! {
 }
 
 /// Runs `work` for somebody who came in by a door. [`identify`] says who it is.
-pub async fn through<T>(door: Door, address: Option<IpAddr>, work: impl Future<Output = T>) -> T {
+pub fn through<T>(
+    door: Door,
+    address: Option<IpAddr>,
+    work: impl Future<Output = T>,
+) -> impl Future<Output = T> {
     let visit = Visit {
         door,
         address,
         by: OnceLock::new(),
         request: Mutex::default(),
     };
-    VISIT.scope(Arc::new(visit), work).await
+    VISIT.scope(Arc::new(visit), work)
 }
 
 /// Runs `work` for a caller who came in by a door.
-pub async fn of_caller<T>(
+pub fn of_caller<T, W: Future<Output = T>>(
     door: Door,
     caller: &Caller,
     address: Option<IpAddr>,
-    work: impl Future<Output = T>,
-) -> T {
+    work: W,
+) -> impl Future<Output = T> + use<T, W> {
     let visit = Visit {
         door,
         address,
         by: OnceLock::from(of(caller)),
         request: Mutex::default(),
     };
-    VISIT.scope(Arc::new(visit), work).await
+    VISIT.scope(Arc::new(visit), work)
 }
 
 /// Runs `work` for whoever acts now, in another task: `tokio::spawn(acting::carried(work))`.

@@ -113,7 +113,8 @@ impl PostgresDb {
         if self.refusals.load(Ordering::Relaxed) != refusals {
             return Err(sqlx::Error::PoolTimedOut.into());
         }
-        match self.pool.acquire().await {
+        // Boxed: it is 4 KiB, which every future that reads or writes would contain, also those on SQLite.
+        match Box::pin(self.pool.acquire()).await {
             Ok(connection) => Ok(Lease {
                 connection,
                 is_settled: false,

@@ -154,7 +154,7 @@ impl FittedHistory<'_> {
             calls.push(match &asked.args {
                 Ok(args) if asked.name == READ_MORE => self.read_more(provider_id, args).await,
                 Ok(args) if scope.agent.skills.answers(&asked.name) => {
-                    scope.read_skill(provider_id, &asked.name, args).await
+                    Box::pin(scope.read_skill(provider_id, &asked.name, args)).await
                 }
                 Ok(args) => propose(tools, provider_id, &asked.name, args),
                 Err(invalid) => {

@@ -134,7 +134,7 @@ impl GatheredContext {
             return;
         }
         let placed = match self.content(attachment).await {
-            Ok(Some(content)) => workspace.put(attachment, &content).await,
+            Ok(Some(content)) => Box::pin(workspace.put(attachment, &content)).await,
             Ok(None) => Err("its content is gone".to_owned()),
             Err(refusal) => Err(refusal.message),
         };
@@ -354,7 +354,7 @@ impl FittedHistory<'_> {
             meter: &scope.meter,
             gate: context.gate.as_ref().map(|gate| (gate, &warn as Warn<'_>)),
         };
-        let (summary, by) = match summariser.summary(&due).await {
+        let (summary, by) = match Box::pin(summariser.summary(&due)).await {
             Ok(written) => written,
             Err(why) => {
                 self.forget_summaries(&why);

@@ -88,7 +88,7 @@ impl SessionSkills {
             let workspace = Workspace::of(&self.tools).filter(|_| workspace);
             found = match workspace {
                 None => Vec::new(),
-                Some(workspace) => match reading::find(workspace).await {
+                Some(workspace) => match Box::pin(reading::find(workspace)).await {
                     Ok(found) => found,
                     Err(why) => {
                         trouble = Some(format!("those of the workspace: {why}"));

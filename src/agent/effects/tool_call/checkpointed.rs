@@ -25,7 +25,7 @@ pub(in crate::agent::effects) async fn run(
     on_news: impl FnMut(CallNews),
 ) -> Outcome {
     if let Some(result) = &call.taken_result {
-        return taking::take(tools, call, result, fence, stop).await;
+        return Box::pin(taking::take(tools, call, result, fence, stop)).await;
     }
     let begun = now();
     let mut outcome = tools.run(call, fence, stop, on_news).await;
