@@ -53,6 +53,20 @@ pub(super) async fn with_records<F: AsyncFn(Records)>(test: F) {
     opened.stop().await;
 }
 
+/// Every future that may read or write contains one of these, and is moved with it.
+#[tokio::test]
+async fn a_read_and_a_write_are_small_on_whatever_database() {
+    with_records(async |records| {
+        let (tenant, user) = (TenantId::from_bits(1), UserId::from_bits(1));
+        let users = records.users();
+        let read = size_of_val(&users.is_barred(&tenant, &user));
+        let write = size_of_val(&records.sessions().project(&[]));
+        assert!(read <= 1_024, "a read is {read} bytes");
+        assert!(write <= 2_048, "a write is {write} bytes");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_projected_row_never_goes_back() {
     with_records(async |records| {
