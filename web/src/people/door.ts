@@ -1,6 +1,7 @@
 /** The requests about people, invitations and API keys. They come with their parts, and not with every session. */
 import type { QueryOf, Schemas } from 'sepal-client'
 import { t } from '@/locales'
+import { address } from '@/wire/base'
 import { reasonOr, request } from '@/wire/request'
 import '@/settings/texts.en.json'
 
@@ -34,6 +35,11 @@ export const door = {
 /** Why a request was refused, in words. */
 export function reasonOf(error: unknown): string {
   return reasonOr(error, t('settings.noAnswer'))
+}
+
+/** The link of an invitation. A server that does not know its address leaves it to the page. */
+export function wholeLink(link: string): string {
+  return link.startsWith('/') ? address(link.slice(1)) : link
 }
 
 /** The people with these ids, by id; who has been removed is left out. */
