@@ -47,8 +47,8 @@ describe('sign-ins', () => {
   it('begin with this browser, which stays, and say when the others were used', async () => {
     const rows = (await show()).findAll('li')
     expect(rows.map((row) => row.find('button').exists())).toEqual([false, true, true])
-    expect(rows[0]?.text()).toMatch(/^This browser\s*signed in .*2026/)
-    expect(rows[1]?.text()).toMatch(/^Another browser.*last used .*2020/)
+    expect(rows[0]?.text()).toMatch(/^This browser\s*Signed in .*2026/)
+    expect(rows[1]?.text()).toMatch(/^Another browser.*Last used: .*2020/)
   })
 
   it('end after a question, and the focus goes to what is left', async () => {
@@ -131,7 +131,7 @@ describe('the password', () => {
     await part.get('form').trigger('submit')
     await flushPromises()
     expect(change).toHaveBeenCalledWith({ new: 'a new long password' })
-    expect(part.get('h2').text()).toBe('Change password')
+    expect(part.get('h2').text()).toBe('Password')
   })
 
   it.each([

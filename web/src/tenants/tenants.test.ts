@@ -190,7 +190,7 @@ describe('a tenant', () => {
     const remove = vi.spyOn(door, 'remove').mockResolvedValue(undefined as never)
     const part = await show()
     await choose(part, 'acme', 'Delete…')
-    expect(dialog()).toContain('2 people, 3 sessions with their files, and all servers')
+    expect(dialog()).toContain('Everything of acme is deleted for good: 2 people, 3 sessions with their files, all servers')
     await press('Delete')
     await fill('[name=confirm]', 'acm')
     await press('Delete')
@@ -207,8 +207,10 @@ describe('a tenant', () => {
     await vi.advanceTimersByTimeAsync(2_000)
     expect(names(part)).toEqual(['acme', 'default'])
     listed = [one('default')]
+    document.getElementById('tenant-ten_acme')?.focus()
     await vi.advanceTimersByTimeAsync(2_000)
     expect(names(part)).toEqual(['default'])
+    expect(document.activeElement?.id).toBe('tenants-search')
     expect(politeText.value).toContain('acme is deleted')
     const asked = vi.mocked(door.tenants).mock.calls.length
     await vi.advanceTimersByTimeAsync(60_000)
