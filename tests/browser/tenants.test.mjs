@@ -210,7 +210,8 @@ story('somebody changes their password, and signs out of other browsers', {}, as
       await open()
       assert.equal(await others.count(), 2)
       await isAccessible(page, 'the profile')
-      await pictures(page, 'profile', { fullPage: true })
+      await pictures(page, 'profile')
+      await pictures(page, 'sign-ins', () => page.getByRole('button', { name: 'Sign out everywhere else…' }).scrollIntoViewIfNeeded())
 
       // The newest is first; one of them ends, by the keyboard alone.
       await page.getByRole('button', { name: /^Sign out of the browser/ }).first().focus()

@@ -18,14 +18,15 @@ export async function elsewhere(act) {
 
 export const isFocused = (what, locator) => until(`${what} has the focus`, () => locator.evaluate((it) => it === document.activeElement))
 
-/** What is on the screen, wide and narrow, light and dark, in screenshots-out/. */
-export async function pictures(page, name, options = {}) {
+/** What is on the screen, wide and narrow, light and dark, in screenshots-out/; `prepare` scrolls to what is looked at. */
+export async function pictures(page, name, prepare = async () => {}) {
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 844 })
+    await prepare()
     for (const colorScheme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await until(`it is ${colorScheme}`, () => page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'))
-      await page.screenshot({ path: `screenshots-out/${name}-${width}-${colorScheme}.png`, ...options })
+      await page.screenshot({ path: `screenshots-out/${name}-${width}-${colorScheme}.png` })
     }
   }
   await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
