@@ -221,7 +221,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await session.isReady()
   assert.equal(new URL(page.url()).hash, '')
   await page.goto(`${app.url}/settings`)
-  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await page.goto('about:blank')
   await page.goto(fresh)

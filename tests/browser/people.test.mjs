@@ -1,46 +1,19 @@
 /** People of a team, invited by a link, given a role, disabled and restored; and the API keys of programs. */
 import assert from 'node:assert/strict'
 import { isAccessible } from './support/axe.mjs'
+import { elsewhere, isFocused, pictures } from './support/people.mjs'
 import { SessionView } from './support/session.mjs'
-import { browser, closeBrowserAtTheEnd, PERSON, story, watch } from './support/story.mjs'
+import { closeBrowserAtTheEnd, PERSON, story } from './support/story.mjs'
 import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
 const PASSWORD = 'another long password'
 
-/** Another browser, which shares nothing with the first one. */
-async function elsewhere(act) {
-  const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
-  try {
-    const page = await context.newPage()
-    const problems = watch(page)
-    await act(page, context)
-    assert.deepEqual(problems.errors, [])
-  } finally {
-    await context.close()
-  }
-}
-
 const row = (page, name) => page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: new RegExp(`^${name}\\b`) }) })
-
-const isFocused = (what, locator) => until(`${what} has the focus`, () => locator.evaluate((it) => it === document.activeElement))
 
 /** Until the server took a change of a person. */
 const isChanged = (page) => page.waitForResponse((response) => /\/api\/people\/usr_/.test(response.url()) && response.ok())
-
-async function pictures(page, name) {
-  for (const width of [1280, 390]) {
-    await page.setViewportSize({ width, height: 844 })
-    for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      await until(`it is ${colorScheme}`, () => page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'))
-      await page.screenshot({ path: `screenshots-out/people-${name}-${width}-${colorScheme}.png` })
-    }
-  }
-  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
-  await page.setViewportSize({ width: 1280, height: 800 })
-}
 
 /** Makes a link by the dialog, with the keyboard alone. */
 async function invite(page, note) {
@@ -68,14 +41,14 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
   const asking = page.getByRole('dialog', { name: 'Invite someone' })
   await asking.getByRole('radio', { name: /^Member/ }).waitFor()
   await isAccessible(page, 'the form of an invitation')
-  await pictures(page, 'invite')
+  await pictures(page, 'people-invite')
   await page.keyboard.press('Escape')
   await asking.waitFor({ state: 'detached' })
   await isFocused('the button', page.getByRole('button', { name: 'Invite', exact: true }))
   const link = await invite(page, 'Ben')
   assert.ok(link.startsWith(`${app.url}/join#`), link)
   await isAccessible(page, 'the link of an invitation')
-  await pictures(page, 'link')
+  await pictures(page, 'people-link')
   await page.keyboard.press('Escape')
   await page.getByRole('list', { name: 'Open invitations' }).getByText('Ben').waitFor()
 
@@ -84,7 +57,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
     await other.getByText(/^ana invites you to \S+ as a member\.$/).waitFor()
     assert.equal(other.url(), `${app.url}/join`, 'the secret is not left in the address')
     await isAccessible(other, 'the page of an invitation')
-    await pictures(other, 'join')
+    await pictures(other, 'people-join')
     await other.getByLabel('Your name').fill(PERSON.name)
     await other.getByLabel('Password', { exact: true }).fill(PASSWORD)
     await other.keyboard.press('Enter')
@@ -101,7 +74,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
       await third.goto(link)
       await third.getByText('Ask for a new link.').waitFor()
       await isAccessible(third, 'a used invitation')
-      await pictures(third, 'join-used')
+      await pictures(third, 'people-join-used')
     })
 
     // Those who administer nobody are told so.
@@ -113,7 +86,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
     await page.getByText('1 used or expired in the last month').click()
     await page.getByText(/used by ben/).waitFor()
     await isAccessible(page, 'the people')
-    await pictures(page, 'list')
+    await pictures(page, 'people-list')
 
     const changed = isChanged(page)
     await row(page, 'ben').getByRole('combobox').selectOption('viewer')
@@ -140,7 +113,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
     await page.keyboard.press('Enter')
     const ending = page.getByRole('dialog', { name: 'Disable ben?' })
     await isFocused('the way back', ending.getByRole('button', { name: 'Cancel' }))
-    await pictures(page, 'disable')
+    await pictures(page, 'people-disable')
     await page.keyboard.press('Tab')
     await page.keyboard.press('Enter')
     await ending.waitFor({ state: 'detached' })
@@ -158,7 +131,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
   await page.getByRole('checkbox', { name: 'Select all' }).check()
   const bar = page.getByRole('group', { name: '1 person selected' })
   await isAccessible(page, 'people who are selected')
-  await pictures(page, 'selected')
+  await pictures(page, 'people-selected')
   await bar.getByRole('button', { name: 'Restore…' }).click()
   await page.getByRole('dialog', { name: 'Restore 1 person?' }).getByRole('button', { name: 'Restore' }).click()
   await bar.waitFor({ state: 'detached' })
@@ -190,7 +163,7 @@ story('a key is made, used once by a program, and refused once it is revoked', {
   const form = page.getByRole('dialog', { name: 'New key' })
   await isFocused('the name', form.getByLabel('Name'))
   await isAccessible(page, 'the form of a key')
-  await pictures(page, 'key-new')
+  await pictures(page, 'people-key-new')
   await form.getByLabel('Name').focus()
   await page.keyboard.type('nightly report')
   await page.keyboard.press('Enter')
@@ -198,7 +171,7 @@ story('a key is made, used once by a program, and refused once it is revoked', {
   await isFocused('the key', field)
   const secret = await field.inputValue()
   await isAccessible(page, 'a new key')
-  await pictures(page, 'key-made')
+  await pictures(page, 'people-key-made')
   await page.keyboard.press('Escape')
   await field.waitFor({ state: 'detached' })
   assert.ok(!(await page.content()).includes(secret), 'the key is nowhere on the page')
@@ -212,7 +185,7 @@ story('a key is made, used once by a program, and refused once it is revoked', {
   await page.waitForURL(/of=everybody/)
   await key.getByText(PERSON.name, { exact: true }).waitFor()
   await isAccessible(page, 'the keys')
-  await pictures(page, 'keys')
+  await pictures(page, 'people-keys')
   await key.getByRole('button', { name: 'Revoke nightly report' }).focus()
   await page.keyboard.press('Enter')
   const ending = page.getByRole('dialog', { name: 'Revoke nightly report?' })

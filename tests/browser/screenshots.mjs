@@ -158,7 +158,8 @@ try {
   await page.getByRole('button', { name: 'Add a provider' }).click()
   await page.getByText("A model server runs on Sepal's machine.").waitFor()
   await shoot(page, 'providers')
-  for (const address of ['admin/people', 'admin/rules', 'admin/audit', 'admin/system', 'no/such/page']) {
+  await app.cli('admin', 'tenant', 'add', 'acme')
+  for (const address of ['admin/people', 'admin/tenants', 'admin/rules', 'admin/audit', 'admin/system', 'no/such/page']) {
     await open(address)
     await shoot(page, address.replaceAll('/', '-'))
   }

@@ -29,6 +29,7 @@ export const router = createRouter({
         { path: 'settings', redirect: '/settings/profile' },
         { path: 'settings/:section', name: 'settings', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/people', name: 'people', component: () => import('@/pages/SettingsPage.vue') },
+        { path: 'admin/tenants', name: 'tenants', component: () => import('@/pages/SettingsPage.vue') },
         { path: 'admin/providers', name: 'providers', component: () => import('@/pages/ProvidersPage.vue') },
         { path: 'admin/rules', name: 'rules', component: () => import('@/pages/RulesPage.vue') },
         { path: 'admin/audit', name: 'audit', component: () => import('@/pages/AuditPage.vue') },

@@ -1,6 +1,6 @@
 /** The door of an installation for one person or key. */
 import type { ListEvents } from './events.generated.js'
-import { ask, filled, RequestError, type Answer, type Arguments, type Method, type OperationOf, type PathOf, type Schemas, type Sent } from './request.js'
+import { ask, contentOf, filled, RequestError, type Answer, type Arguments, type Method, type OperationOf, type PathOf, type Schemas, type Sent } from './request.js'
 import { Session } from './session.js'
 import { follow, type StreamEvent, type StreamOptions } from './stream.js'
 
@@ -49,7 +49,7 @@ export class Sepal {
     return ask(
       () => this.send(method, filled(path, sent), sent, isJson ? JSON.stringify(sent.body) : undefined, isJson ? 'application/json' : undefined),
       async (response) => ({
-        answer: (response.status === 204 ? undefined : await response.json()) as Answer<OperationOf<M, P>>,
+        answer: (await contentOf(response)) as Answer<OperationOf<M, P>>,
         etag: response.headers.get('etag'),
       }),
     )

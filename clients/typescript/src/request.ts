@@ -17,7 +17,7 @@ export type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][M] ext
 
 type Json<T> = T extends { content: { 'application/json': infer Body } } ? Body : never
 type Success<O extends Operation> = Json<O['responses'][keyof O['responses'] & (200 | 201 | 202)]>
-/** Nothing where only 204 is answered. */
+/** Nothing where the answer has no content. */
 export type Answer<O extends Operation> = [Success<O>] extends [never] ? undefined : Success<O>
 
 type PathParameters<O extends Operation> = O['parameters'] extends { path: infer Path } ? { path: Path } : { path?: undefined }
@@ -98,6 +98,12 @@ export async function ask<T>(
   if (response.ok) return answer(response)
   const wait = Number(response.headers.get('retry-after') ?? Number.NaN)
   throw new RequestError(response.status, await problemOf(response), Number.isFinite(wait) ? wait : null)
+}
+
+/** What an answer says; one without content, such as a 204, says nothing. */
+export async function contentOf(response: Response): Promise<unknown> {
+  const text = await response.text()
+  return text === '' ? undefined : JSON.parse(text)
 }
 
 async function problemOf(response: Response): Promise<Problem> {

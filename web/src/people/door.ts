@@ -1,6 +1,7 @@
-/** The requests about people, invitations and API keys. They come with their parts, and not with every session. */
+/** The requests about people, invitations, API keys, and one's own sign-ins and password. They come with their parts, and not with every session. */
 import type { QueryOf, Schemas } from 'sepal-client'
 import { t } from '@/locales'
+import { address } from '@/wire/base'
 import { reasonOr, request } from '@/wire/request'
 import '@/settings/texts.en.json'
 
@@ -9,6 +10,7 @@ export type Person = Schemas['PersonItem']
 export type PeopleQuery = NonNullable<QueryOf<'get', '/api/people'>>
 export type Invitation = Schemas['InvitationItem']
 export type Key = Schemas['KeyItem']
+export type SignIn = Schemas['SignInItem']
 
 /** The most people that one answer lists. */
 const MOST = 1000
@@ -29,11 +31,21 @@ export const door = {
   /** The secret is in this answer and in no other. */
   addKey: (body: { name: string; expiresAt?: string }) => request('post', '/api/keys', { body }),
   revokeKey: (id: string) => request('delete', '/api/keys/{id}', { path: { id } }),
+
+  signIns: () => request('get', '/api/sign-ins', {}),
+  endSignIn: (id: string) => request('delete', '/api/sign-ins/{id}', { path: { id } }),
+  /** `old` is left out by those who have none. */
+  changePassword: (body: { old?: string; new: string }) => request('put', '/api/password', { body }),
 }
 
 /** Why a request was refused, in words. */
 export function reasonOf(error: unknown): string {
   return reasonOr(error, t('settings.noAnswer'))
+}
+
+/** The link of an invitation. A server that does not know its address leaves it to the page. */
+export function wholeLink(link: string): string {
+  return link.startsWith('/') ? address(link.slice(1)) : link
 }
 
 /** The people with these ids, by id; who has been removed is left out. */

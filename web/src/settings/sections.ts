@@ -2,7 +2,7 @@
 import type { Me } from '@/wire/restTypes'
 import './texts.en.json'
 
-export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'keys' | 'sharing' | 'people' | 'about'
+export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'keys' | 'sharing' | 'people' | 'tenants' | 'about'
 
 export interface Section {
   id: SectionId
@@ -20,7 +20,7 @@ const forPeople = (me: Me | null) => me !== null
 const forAdmins = (me: Me | null) => me !== null && (me.user.installationAdmin || ['admin', 'owner'].includes(me.user.role))
 
 export const SETTINGS: readonly Section[] = [
-  { id: 'profile', name: 'settings.section.profile', holds: ['settings.find.passkeys', 'settings.find.password', 'settings.signOut'], isFor: forPeople },
+  { id: 'profile', name: 'settings.section.profile', holds: ['settings.find.password', 'settings.find.passkeys', 'settings.find.signIns', 'settings.signOut'], isFor: forPeople },
   { id: 'appearance', name: 'settings.appearance', holds: ['settings.theme.legend', 'settings.theme.dark', 'settings.density.legend', 'settings.reader'], isFor: forEverybody },
   { id: 'notifications', name: 'settings.section.notifications', holds: ['settings.find.mail', 'settings.find.webhooks'], isFor: forEverybody },
   { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
@@ -29,6 +29,7 @@ export const SETTINGS: readonly Section[] = [
   { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },
   { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: (me) => me !== null && ['admin', 'owner'].includes(me.user.role) },
   { id: 'people', name: 'settings.section.people', holds: ['settings.find.invitations', 'settings.find.roles', 'settings.find.access'], isFor: forAdmins, address: '/admin/people' },
+  { id: 'tenants', name: 'settings.section.tenants', holds: ['settings.find.newTenant', 'settings.find.suspend', 'settings.find.deleteTenant'], isFor: (me) => me?.user.installationAdmin === true, address: '/admin/tenants' },
   { id: 'about', name: 'settings.about', holds: ['settings.find.version', 'settings.thirdParty'], isFor: forEverybody },
 ]
 

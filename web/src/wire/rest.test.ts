@@ -120,6 +120,11 @@ describe('requests', () => {
       { address: '/api/mcp/a%2Fb/secrets/KEY%3F', method: 'PUT', body: { value: 'x' } },
     ])
   })
+
+  it.each([202, 204])('are answered with nothing where the answer has no content (%i)', async (status) => {
+    vi.stubGlobal('fetch', async () => new Response(null, { status }))
+    expect(await request('delete', '/api/tenants/{id}', { path: { id: 'ten_1' }, body: { name: 'acme' } })).toBe(undefined)
+  })
 })
 
 /** Never called: what is wrong here must not compile. */

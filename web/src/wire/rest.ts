@@ -9,7 +9,7 @@ export const rest = {
   me: () => request('get', '/api/auth/me'),
   setUp: (body: { secret: string; name: string; password: string }) => request('post', '/api/auth/setup', { body }),
   openLink: (secret: string) => request('post', '/api/auth/link', { body: { secret } }),
-  signIn: (body: { name: string; password: string }) => request('post', '/api/auth/login', { body }),
+  signIn: (body: { name: string; password: string; tenant?: string }) => request('post', '/api/auth/login', { body }),
   signOut: () => request('post', '/api/auth/logout'),
 
   sessions: (cursor: string | null, { isArchived, tag }: { isArchived: boolean; tag: string | null }, state?: SessionState) =>
