@@ -74,10 +74,10 @@ export class Sepal {
     } while (cursor !== undefined)
   }
 
-  /** Signs in with a password; later requests are of that person. */
-  async signIn(name: string, password: string): Promise<Schemas['Me']> {
+  /** Signs in with a password; later requests are of that person. Without a tenant it is `default`. */
+  async signIn(name: string, password: string, tenant?: string): Promise<Schemas['Me']> {
     const me = await ask(
-      () => this.send('post', 'api/auth/login', {}, JSON.stringify({ name, password }), 'application/json'),
+      () => this.send('post', 'api/auth/login', {}, JSON.stringify({ name, password, tenant }), 'application/json'),
       async (response) => {
         const cookies = response.headers.getSetCookie?.() ?? []
         this.cookie = cookies.map((cookie) => cookie.split(';', 1)[0]).join('; ') || null
