@@ -11,7 +11,7 @@ build_fuzzers() {
     RUSTFLAGS="${RUSTFLAGS:-} --cfg sepal_fuzzing -Cpasses=sancov-module $coverage-level=4
         $coverage-inline-8bit-counters $coverage-pc-table $coverage-trace-compares" \
         cargo test --locked --no-run --profile fuzz --target "$triple" --lib --bin sepal-mcp-server \
-        -p sepal -p sepal-config -p sepal-core -p sepal-llm -p sepal-mcp -p sepal-skills -p sepal-store -p sepal-docker-proxy -p sepal-mcp-server -p sepal-policy 2>&1 | tee "$target/fuzz-corpus/build.log"
+        -p sepal -p sepal-config -p sepal-core -p sepal-llm -p sepal-mcp -p sepal-oidc -p sepal-skills -p sepal-store -p sepal-docker-proxy -p sepal-mcp-server -p sepal-policy 2>&1 | tee "$target/fuzz-corpus/build.log"
     list_fuzzers >"$target/fuzz-corpus/list"
 }
 

@@ -19,6 +19,7 @@ pub use sepal_jobs as jobs;
 pub use sepal_llm as llm;
 pub use sepal_mcp as mcp;
 pub use sepal_net as net;
+pub use sepal_oidc as oidc;
 pub use sepal_providers as providers;
 pub use sepal_sandbox as sandbox;
 pub use sepal_servers as servers;

@@ -7,6 +7,7 @@ mod disk;
 mod doctor;
 mod listen;
 mod model;
+mod oidc;
 mod sandboxes;
 mod servers;
 mod services;
@@ -241,6 +242,7 @@ fn gateway_state(
         idempotency_keys: services.store.records().idempotency_keys(sealer),
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
+        oidc: oidc::doors(&settings.auth)?,
         installation: Arc::new(Installation {
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

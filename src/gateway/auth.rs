@@ -27,6 +27,9 @@ const SECURE_COOKIE: &str = "__Host-sepal";
 const PLAIN_COOKIE: &str = "sepal";
 /// The maximum lifetime of a sign-in.
 const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
+/// The names of the cookie that binds a sign-in at an OpenID provider to the browser that began it.
+const SECURE_FLOW_COOKIE: &str = "__Host-sepal-oidc";
+const PLAIN_FLOW_COOKIE: &str = "sepal-oidc";
 
 /// An authenticated caller, with the CSRF token that their page needs.
 #[derive(Debug, Clone)]
@@ -209,7 +212,15 @@ pub(super) fn shown(headers: &HeaderMap, peer: Peer) -> Option<Result<Credential
 /// Reads the sign-in cookie. Over https, only the protected cookie counts: a neighbouring host or a plain
 /// connection may have set the other one.
 pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
-    let wanted = cookie_name(peer);
+    cookie_named(headers, cookie_name(peer))
+}
+
+/// Reads the cookie of a sign-in that the browser began at an OpenID provider.
+pub(super) fn flow_cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
+    cookie_named(headers, flow_cookie_name(peer))
+}
+
+fn cookie_named(headers: &HeaderMap, wanted: &str) -> Option<SecretString> {
     let values = headers
         .get_all(COOKIE)
         .into_iter()
@@ -223,17 +234,34 @@ pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
 
 /// Builds the `Set-Cookie` header for a sign-in.
 pub(super) fn set_cookie(secret: &SecretString, peer: Peer) -> Result<HeaderValue, ApiError> {
-    cookie_header(secret.expose_secret(), COOKIE_SECONDS, peer)
+    let name = cookie_name(peer);
+    cookie_header(name, secret.expose_secret(), COOKIE_SECONDS, peer)
 }
 
 /// Builds the `Set-Cookie` header that deletes the sign-in cookie.
 pub(super) fn clear_cookie(peer: Peer) -> Result<HeaderValue, ApiError> {
-    cookie_header("", 0, peer)
+    cookie_header(cookie_name(peer), "", 0, peer)
 }
 
-fn cookie_header(value: &str, seconds: u64, peer: Peer) -> Result<HeaderValue, ApiError> {
+/// Builds the `Set-Cookie` header that binds a sign-in at an OpenID provider to this browser.
+pub(super) fn set_flow_cookie(secret: &SecretString, peer: Peer) -> Result<HeaderValue, ApiError> {
+    let seconds = tenancy::FLOW_LIFE_MS.div_euclid(1_000);
+    let name = flow_cookie_name(peer);
+    cookie_header(name, secret.expose_secret(), seconds, peer)
+}
+
+/// Builds the `Set-Cookie` header that deletes that cookie.
+pub(super) fn clear_flow_cookie(peer: Peer) -> Result<HeaderValue, ApiError> {
+    cookie_header(flow_cookie_name(peer), "", 0, peer)
+}
+
+fn cookie_header(
+    name: &str,
+    value: &str,
+    seconds: u64,
+    peer: Peer,
+) -> Result<HeaderValue, ApiError> {
     let secure = if peer.is_encrypted { "; Secure" } else { "" };
-    let name = cookie_name(peer);
     let text = format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
     let header = HeaderValue::try_from(text);
     let mut header =
@@ -247,6 +275,14 @@ fn cookie_name(peer: Peer) -> &'static str {
         SECURE_COOKIE
     } else {
         PLAIN_COOKIE
+    }
+}
+
+fn flow_cookie_name(peer: Peer) -> &'static str {
+    if peer.is_encrypted {
+        SECURE_FLOW_COOKIE
+    } else {
+        PLAIN_FLOW_COOKIE
     }
 }
 

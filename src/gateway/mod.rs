@@ -45,8 +45,8 @@ pub use documents::Documents;
 pub use error::{ApiError, FieldError};
 pub use guard::{guard, turn_away};
 pub use http::{
-    Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, SandboxInfo,
-    SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
+    Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, OidcDoor, OidcDoors,
+    SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
 pub use openapi::openapi_json;
 pub use pace::Pace;
@@ -84,6 +84,8 @@ pub struct GatewayState {
     pub access: Arc<AccessRules>,
     /// The sign-in mode.
     pub auth_mode: AuthMode,
+    /// The OpenID providers at which people sign in.
+    pub oidc: OidcDoors,
     /// The identity of this installation.
     pub installation: Arc<Installation>,
     /// The system that the gateway runs on.

@@ -47,7 +47,9 @@ pub(crate) fn passed_on() -> Vec<String> {
     let settings = SETTINGS.iter().filter(|definition| !is_fixed(definition));
     let settings = settings.flat_map(names).map(str::to_owned);
     let members = FAMILIES.iter().flat_map(|family| {
-        (0..MCP_SERVERS).flat_map(|number| {
+        let is_counted = family.env.iter().any(|(name, _)| name.contains("<n>"));
+        let members = if is_counted { MCP_SERVERS } else { 1 };
+        (0..members).flat_map(|number| {
             let of_member = move |(name, _): &(&str, _)| name.replace("<n>", &number.to_string());
             family.env.iter().map(of_member)
         })

@@ -18,6 +18,19 @@ const PUBLIC: &[(&str, &str)] = &[
     ("/api/auth/login", "is the way in"),
     ("/api/auth/invitation", "needs the invitation's secret"),
     ("/api/auth/invitation/read", "needs the invitation's secret"),
+    ("/api/auth/oidc/{id}/start", "is the way to a provider"),
+    (
+        "/api/auth/oidc/{id}/callback",
+        "changes nothing, and sends the browser on to the page, which posts what it got",
+    ),
+    (
+        "/api/auth/oidc/{id}/finish",
+        "needs the provider's answer, and the cookie of the browser that began",
+    ),
+    (
+        "/api/auth/oidc/{id}/back-channel-logout",
+        "needs a logout token that the provider signed",
+    ),
     (
         "/api/shared/{word}",
         "needs the link's secret, or a sign-in",

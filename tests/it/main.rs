@@ -48,6 +48,7 @@ mod metrics;
 mod model_stub;
 mod notifications;
 mod oauth;
+mod oidc;
 mod packages;
 mod people;
 mod placed_attachments;

@@ -35,6 +35,10 @@ const OPEN: &[&str] = &[
     "return_from_authorization",
     "finish_mcp_connection",
     "return_from_issuer",
+    "begin_oidc",
+    "return_from_oidc",
+    "finish_oidc",
+    "log_out_by_oidc",
 ];
 
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.

@@ -4,7 +4,7 @@ import { usePerson } from '@/stores/person'
 import { basePath } from '@/wire/base'
 
 /** Pages that a person sees before being known. */
-const OPEN_TO_ALL: ReadonlySet<string> = new Set(['welcome', 'sign-in', 'join'])
+const OPEN_TO_ALL: ReadonlySet<string> = new Set(['welcome', 'sign-in', 'signed-in', 'join'])
 
 export const router = createRouter({
   history: createWebHistory(basePath()),
@@ -12,6 +12,7 @@ export const router = createRouter({
     { path: '/', redirect: '/s/new' },
     { path: '/welcome', name: 'welcome', component: () => import('@/pages/WelcomePage.vue') },
     { path: '/sign-in', name: 'sign-in', component: () => import('@/pages/SignInPage.vue') },
+    { path: '/signed-in', name: 'signed-in', component: () => import('@/pages/SignedInPage.vue') },
     { path: '/join', name: 'join', component: () => import('@/pages/JoinPage.vue') },
     {
       path: '/',

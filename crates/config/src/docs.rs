@@ -74,7 +74,9 @@ fn family_markdown(text: &mut String, family: &Family) {
         let _ = writeln!(text, "| `{}` | {accepted} | {} |", field.name, field.doc);
     }
     if !family.env.is_empty() {
-        text.push_str("\n| environment, `<n>` from 0 | sets |\n|---|---|\n");
+        let is_counted = family.env.iter().any(|(name, _)| name.contains("<n>"));
+        let counted = if is_counted { ", `<n>` from 0" } else { "" };
+        let _ = write!(text, "\n| environment{counted} | sets |\n|---|---|\n");
     }
     for (name, meaning) in family.env {
         let _ = writeln!(text, "| `{name}` | {meaning} |");
@@ -111,8 +113,13 @@ pub fn env_example() -> String {
         }
     }
     for (name, meaning) in FAMILIES.iter().flat_map(|family| family.env) {
+        let of = if name.contains("<n>") {
+            "MCP server 0, 1, …"
+        } else {
+            "OpenID provider"
+        };
         let (name, meaning) = (name.replace("<n>", "0"), meaning.replace('`', ""));
-        let _ = write!(text, "\n# MCP server 0, 1, …: {meaning}\n# {name}=\n");
+        let _ = write!(text, "\n# {of}: {meaning}\n# {name}=\n");
     }
     text
 }

@@ -10,7 +10,7 @@ use sepal_store::records::{
     ApiKey, Invitation, ListedTenant, NewApiKey, NewUser, SignIn, TenantStanding,
 };
 
-const MAX_NAME_CHARS: usize = 64;
+pub(super) const MAX_NAME_CHARS: usize = 64;
 
 const DAY_MS: i64 = 24 * 60 * 60_000;
 

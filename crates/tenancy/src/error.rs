@@ -5,6 +5,8 @@ use std::time::Duration;
 use sepal_core::domain::{Code, Fault};
 use sepal_store as store;
 
+use super::identity::NotLetIn;
+
 /// A refusal, or an error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +29,9 @@ pub enum Error {
     /// There is no such thing in this tenant.
     #[error("there is no such {0}")]
     NotFound(&'static str),
+    /// The rules for accounts of an OpenID provider keep this one out.
+    #[error(transparent)]
+    NotLetIn(#[from] NotLetIn),
     /// A rule forbids this.
     #[error("{0}")]
     Refused(&'static str),
@@ -46,7 +51,7 @@ impl Error {
             Self::TooManyAttempts(_) => Code::TooManyRequests,
             Self::Invalid { .. } => Code::InvalidArguments,
             Self::NotFound(_) => Code::NotFound,
-            Self::Refused(_) => Code::NotAllowed,
+            Self::Refused(_) | Self::NotLetIn(_) => Code::NotAllowed,
             Self::Hashing => Code::Internal,
             Self::Store(error) => error.code(),
         }
@@ -62,6 +67,7 @@ impl Error {
             | Self::Invalid { .. }
             | Self::NotFound(_)
             | Self::Refused(_)
+            | Self::NotLetIn(_)
             | Self::Hashing => self.code().fault(),
         }
     }

@@ -12,6 +12,7 @@ mod clock;
 mod credential;
 mod error;
 mod gesture;
+mod identity;
 mod limits;
 mod password;
 mod people;
@@ -31,6 +32,10 @@ pub use error::Error;
 pub use gesture::{
     GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
     Ways,
+};
+pub use identity::{
+    Account, BegunSignIn, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets, NotLetIn,
+    TenantChoice,
 };
 pub use limits::network;
 pub use people::{InvitationFacts, People};

@@ -43,6 +43,22 @@ pub fn csrf_of(secret: &SecretString) -> String {
     hex::encode(digest.finalize())
 }
 
+/// Derives a secret from two others, for one purpose. Nobody who lacks one of them can tell it.
+pub(super) fn derive(purpose: &str, one: &SecretString, other: &SecretString) -> SecretString {
+    let mut digest = Sha256::new_with_prefix(purpose.as_bytes());
+    for part in [one, other] {
+        digest.update(b"\0");
+        digest.update(part.expose_secret().as_bytes());
+    }
+    URL_SAFE_NO_PAD.encode(digest.finalize()).into()
+}
+
+/// Returns true if a text has the form of [`random`].
+pub(super) fn is_random(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    text.len() == 43 && text.bytes().all(is_letter)
+}
+
 /// Compares in constant time.
 pub(super) fn is_csrf(secret: &SecretString, token: &str) -> bool {
     csrf_of(secret).as_bytes().ct_eq(token.as_bytes()).into()

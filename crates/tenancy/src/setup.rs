@@ -188,6 +188,7 @@ impl Setup<'_> {
         let before = |ms: u64| Timestamp(now.0.saturating_sub_unsigned(ms));
         self.0.records().links().remove_old(now).await?;
         self.0.records().invitations().remove_old(now).await?;
+        self.0.records().oidc_flows().remove_old(now).await?;
         let sign_ins = self.0.records().web_sessions();
         sign_ins
             .end_old(before(IDLE_MS), before(ABSOLUTE_MS))

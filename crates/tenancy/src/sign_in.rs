@@ -101,6 +101,13 @@ impl Tenancy {
         let (tenant, user) = (&entered.caller.tenant.id, &entered.caller.user.id);
         let record = self.records().users().find(tenant, user).await?;
         let record = record.ok_or(Error::NotFound("user"))?;
+        let identities = self.records().identities();
+        if record.password_hash.is_none() && identities.has_any(tenant, user).await? {
+            // A password would let them in after their company has closed their account.
+            return Err(Error::Refused(
+                "you sign in with your company's account, and need no password here",
+            ));
+        }
         if let Some(hash) = record.password_hash {
             self.parts.limits.attempt_of(user.as_str())?;
             let old = old.ok_or(Error::WrongPassword)?;
@@ -125,29 +132,39 @@ impl Tenancy {
         tenant: Tenant,
         verified: Option<String>,
     ) -> Result<Option<SignedIn>, Error> {
-        let secret = secret::random();
-        let id = format!("sgn_{:032x}", rand::random::<u128>());
-        let new = NewWebSession {
-            tenant: tenant.id.clone(),
-            id: id.clone(),
-            user: user.id.clone(),
-            hash: secret::hash(&secret),
-            verified,
-        };
+        let (new, secret) = new_sign_in(&user, verified);
         if !self.records().web_sessions().add(&new, self.now()).await? {
             return Ok(None);
         }
-        Ok(Some(SignedIn {
-            entered: AuthenticatedCaller::new(
-                Caller {
-                    user,
-                    tenant,
-                    credential: None,
-                },
-                CredentialId::SignIn(id),
-            ),
+        Ok(Some(SignedIn::new(user, tenant, new.id, secret)))
+    }
+}
+
+impl SignedIn {
+    /// A stored sign-in with its secret.
+    pub(super) fn new(user: User, tenant: Tenant, id: String, secret: SecretString) -> Self {
+        let caller = Caller {
+            user,
+            tenant,
+            credential: None,
+        };
+        Self {
+            entered: AuthenticatedCaller::new(caller, CredentialId::SignIn(id)),
             csrf: secret::csrf_of(&secret),
             secret,
-        }))
+        }
     }
+}
+
+/// Makes a sign-in to store, with the secret of its cookie.
+pub(super) fn new_sign_in(user: &User, verified: Option<String>) -> (NewWebSession, SecretString) {
+    let secret = secret::random();
+    let new = NewWebSession {
+        tenant: user.tenant.clone(),
+        id: format!("sgn_{:032x}", rand::random::<u128>()),
+        user: user.id.clone(),
+        hash: secret::hash(&secret),
+        verified,
+    };
+    (new, secret)
 }

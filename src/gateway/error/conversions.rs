@@ -44,6 +44,9 @@ impl From<tenancy::Error> for ApiError {
                 refused.0.retry_after = Some(wait);
                 refused
             }
+            tenancy::Error::NotLetIn(reason) => {
+                Self::new(error.code(), error.to_string()).with("reason", reason.as_str().into())
+            }
             tenancy::Error::WrongPassword
             | tenancy::Error::NotValid
             | tenancy::Error::NotFound(_)

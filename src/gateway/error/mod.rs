@@ -286,6 +286,8 @@ fn status_of(code: Code) -> StatusCode {
         | Code::ProviderRateLimited
         | Code::ProviderUnavailable
         | Code::RegistryUnavailable
+        | Code::SignInUnavailable
+        | Code::SignInRejected
         | Code::ProviderRejected
         | Code::ToolFailed
         | Code::ToolUnknownOutcome

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::config::AuthMode;
@@ -137,7 +137,8 @@ pub(super) type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
 
 /// Returns the signed-in user.
 ///
-/// The 401 response also carries `installation` and `setupNeeded`, for the page.
+/// The 401 response also carries `installation`, `setupNeeded` and `signInProviders` (each with `id` and
+/// `name`), for the page.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses(
     (status = 200, body = Me), (status = 401, body = Problem),
 ))]
@@ -157,10 +158,19 @@ pub(super) async fn read_me(
             let needs_setup = state.tenancy.setup().check_needed().await?;
             Err(refused
                 .with("installation", json!(*state.installation))
-                .with("setupNeeded", json!(needs_setup)))
+                .with("setupNeeded", json!(needs_setup))
+                .with("signInProviders", json!(sign_in_providers(&state))))
         }
         Err(refused) => Err(refused),
     }
+}
+
+/// The OpenID providers, as the sign-in page offers them.
+fn sign_in_providers(state: &GatewayState) -> Vec<Value> {
+    let doors = state.oidc.iter();
+    doors
+        .map(|(id, door)| json!({ "id": id, "name": door.name }))
+        .collect()
 }
 
 /// Creates the first owner, and signs them in.
@@ -259,7 +269,7 @@ pub(super) fn enter(
     Ok(([(SET_COOKIE, cookie)], Json(me)))
 }
 
-fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
+pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
     let Caller { user, tenant, .. } = caller;
     Me {
         user: MyUser {

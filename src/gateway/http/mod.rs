@@ -14,6 +14,7 @@ mod mcp_servers;
 mod metrics;
 mod models;
 mod notifications;
+mod oidc;
 mod passkeys;
 mod people;
 mod providers;
@@ -29,6 +30,7 @@ mod usage;
 pub use auth::Installation;
 pub use metrics::open_metrics;
 pub use models::ModelList;
+pub use oidc::{OidcDoor, OidcDoors};
 pub(in crate::gateway) use shared::show_shared;
 pub use system::{
     Check, DISK_CHECK, DiskPressure, ModelInfo, SandboxInfo, SandboxLimits, StorageInfo, System,
@@ -46,6 +48,10 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
+        .routes(routes!(oidc::begin_oidc))
+        .routes(routes!(oidc::return_from_oidc))
+        .routes(routes!(oidc::finish_oidc))
+        .routes(routes!(oidc::log_out_by_oidc))
         .routes(routes!(people::invitations::read_invitation))
         .routes(routes!(people::invitations::accept_invitation))
         .merge(people::routes())

@@ -32,6 +32,7 @@ const CRATES: &[&str] = &[
     "llm",
     "mcp",
     "net",
+    "oidc",
     "providers",
     "sandbox",
     "servers",

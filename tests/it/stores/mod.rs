@@ -1,6 +1,7 @@
 //! One contract for every live store, and what only SQLite in a locked folder promises.
 //! Redis is a real server per case, PostgreSQL a database of its own.
 
+mod accounts;
 mod attachments;
 mod audit;
 mod contract;

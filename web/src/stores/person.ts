@@ -4,7 +4,7 @@ import { computed, ref, shallowRef } from 'vue'
 import { forgetTyped } from '@/browser/storage'
 import { problemOf, RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
 import { rest } from '@/wire/rest'
-import type { Installation, Me } from '@/wire/restTypes'
+import type { Installation, Me, SignInProvider } from '@/wire/restTypes'
 import { useSessions } from './sessions'
 import { useWaiting } from './waiting'
 import { noteVersion } from './version'
@@ -18,6 +18,8 @@ export const usePerson = defineStore('person', () => {
   const me = shallowRef<Me | null>(null)
   const installation = shallowRef<Installation | null>(null)
   const needsSetup = ref(false)
+  /** Where people sign in with their company's account; null while the server was not asked as nobody. */
+  const signInProviders = shallowRef<SignInProvider[] | null>(null)
   /** May manage people, providers and servers of the team. */
   const isAdmin = computed(() => {
     const user = me.value?.user
@@ -56,6 +58,7 @@ export const usePerson = defineStore('person', () => {
       installation.value = problem.installation ?? null
       if (installation.value) noteVersion(installation.value.version)
       needsSetup.value = problem.setupNeeded ?? false
+      signInProviders.value = problem.signInProviders ?? []
       isKnown.value = true
     }
   }
@@ -100,5 +103,5 @@ export const usePerson = defineStore('person', () => {
 
   watchSignIn({ onSignedOut: lost, renew })
 
-  return { me, isAdmin, installation, needsSetup, isKnown, enter, identify, identifyLater, signOut, lost }
+  return { me, isAdmin, installation, needsSetup, signInProviders, isKnown, enter, identify, identifyLater, signOut, lost }
 })

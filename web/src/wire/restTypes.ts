@@ -117,10 +117,20 @@ export type ServerDay = Schemas['ServerDay']
 
 export type System = Schemas['SystemInfo']
 
+/** An OpenID provider at which people sign in. */
+export interface SignInProvider {
+  id: string
+  /** The name on its button. */
+  name: string
+}
+
 /** A refusal. Some say more than the description knows, each of its own kind. */
 export type Problem = Partial<Schemas['Problem']> & {
   installation?: Installation
   setupNeeded?: boolean
+  signInProviders?: SignInProvider[]
+  /** One word for why a sign-in at a provider was refused. */
+  reason?: string
   /** The tool as it is now, where its definition is another than the one that was decided about. */
   tool?: ServerTool
 }

@@ -3,6 +3,7 @@
 mod compaction;
 pub(super) mod contexts;
 mod of_models;
+pub(super) mod oidc;
 mod presets;
 pub(super) mod providers;
 pub(super) mod rules;

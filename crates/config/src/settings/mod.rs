@@ -6,6 +6,7 @@ mod context;
 mod mcp_registry;
 mod notifications;
 mod of_models;
+mod oidc;
 mod read;
 mod rules;
 mod runtime;
@@ -32,6 +33,8 @@ pub use mcp_registry::McpRegistry;
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(crate) use of_models::{model_effort, model_max_output, model_price, model_window};
+pub use oidc::OidcProvider;
+pub(crate) use oidc::pair;
 pub use rules::Reviewer;
 pub(crate) use rules::rule;
 pub use runtime::{
@@ -295,6 +298,8 @@ pub struct Auth {
     pub mode: AuthMode,
     /// The key that seals stored keys and secrets; `None` = a key that is generated once in the data folder.
     pub secret_key: Option<SecretString>,
+    /// The OpenID providers at which people sign in, by id.
+    pub oidc: BTreeMap<String, OidcProvider>,
 }
 
 /// The way in which people sign in.

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use super::file;
 use super::file::Entry;
 use crate::check::{Raw, check};
-use crate::family::{self, Member, Members, contexts, providers, rules, servers};
+use crate::family::{self, Member, Members, contexts, oidc, providers, rules, servers};
 use crate::problem::did_you_mean;
 use crate::table::{
-    CONTEXTS, Definition, Fallback, Family, Kind, LATER, PROVIDERS, RULES, SERVERS, SETTINGS, find,
+    CONTEXTS, Definition, Fallback, Family, Kind, LATER, OIDC, PROVIDERS, RULES, SERVERS, SETTINGS,
+    find,
 };
 use crate::value::{ResolvedValue, Values, checked, variable};
 use crate::{Problem, Problems, Settings, Source, Sources, derive, docs};
@@ -46,6 +47,9 @@ pub fn load(sources: &Sources) -> Result<LoadedSettings, Problems> {
     let (of_rules, others): (Vec<_>, Vec<_>) = others
         .into_iter()
         .partition(|member: &Member| member.is_of(&RULES));
+    let (of_oidc, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|member: &Member| member.is_of(&OIDC));
     let (of_contexts, of_providers) = others
         .into_iter()
         .partition(|member| member.is_of(&CONTEXTS));
@@ -53,6 +57,7 @@ pub fn load(sources: &Sources) -> Result<LoadedSettings, Problems> {
     let servers = servers::read(of_servers, sources, &mut problems);
     let contexts = contexts::read(of_contexts, &mut problems);
     let rules = rules::read(of_rules, &mut problems);
+    let oidc = oidc::read(of_oidc, &values, sources, &mut problems);
     derive::cross_check(&values, &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems));
@@ -61,6 +66,7 @@ pub fn load(sources: &Sources) -> Result<LoadedSettings, Problems> {
         (&PROVIDERS, &providers),
         (&CONTEXTS, &contexts),
         (&SERVERS, &servers),
+        (&OIDC, &oidc),
         (&RULES, &rules),
     ];
     match Settings::from_tree(tree(&values, &families)) {
@@ -117,7 +123,8 @@ fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>)
     let known = || SETTINGS.iter().flat_map(|definition| definition.env);
     for (name, value) in env {
         let is_known = known().any(|known| known == name);
-        if is_known || value.trim().is_empty() || servers::is_variable(name) {
+        let is_of_family = servers::is_variable(name) || oidc::is_variable(name);
+        if is_known || value.trim().is_empty() || is_of_family {
             continue;
         }
         let is_later = LATER.iter().flat_map(|later| later.env).any(|later| {
@@ -127,7 +134,8 @@ fn refuse_variables(env: &BTreeMap<String, String>, problems: &mut Vec<Problem>)
         let (what, accepted) = if is_later {
             ("this setting is not in this version yet", None)
         } else if name.starts_with("SPL_") {
-            let all = known().chain(servers::FIRST_NAMES);
+            let of_oidc = OIDC.env.iter().map(|(name, _)| name);
+            let all = known().chain(servers::FIRST_NAMES).chain(of_oidc);
             let hint = did_you_mean(name, all.copied());
             ("unknown variable", hint)
         } else {

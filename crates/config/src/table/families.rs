@@ -1,4 +1,5 @@
-//! The sections whose members have user-chosen names: model providers, context providers and MCP servers.
+//! The sections whose members have user-chosen names: model providers, context providers, MCP servers and OpenID
+//! providers.
 
 use super::rows::COMPACTION_THRESHOLD;
 use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
@@ -15,7 +16,7 @@ pub struct Family {
     pub doc: &'static str,
     /// The fields of a member.
     pub fields: &'static [Field],
-    /// The variables, with `<n>` for an index from 0, and the meaning of each.
+    /// The variables, perhaps with `<n>` for an index from 0, and the meaning of each.
     pub env: &'static [(&'static str, &'static str)],
 }
 
@@ -354,5 +355,94 @@ pub const SERVERS: Family = Family {
             "`network`: hosts, separated by commas or spaces; a comma alone is none",
         ),
         ("SPL_MCPS_<n>_SAMPLING", "`sampling`"),
+    ],
+};
+
+/// `auth.oidc`.
+pub const OIDC: Family = Family {
+    key: "auth.oidc",
+    shown: "auth.oidc.<id>",
+    doc: "Providers of OpenID Connect at which people sign in with their company's account (`docs/sign-in.md`), \
+          beside those who have a password here. An id is 1 to 64 letters, digits, `_` or `-`, and part of the \
+          address to which the provider sends people back: `/api/auth/oidc/<id>/callback`. The variables make \
+          or fill the entry `company`.",
+    fields: &[
+        field(
+            "name",
+            TEXT,
+            "What the button on the sign-in page says after “Continue with”; without it the id, and “your \
+             company account” for an entry of the variables alone.",
+        ),
+        field(
+            "issuer",
+            FieldKind::One(Kind::Url),
+            "The provider's address, as it names itself; https, unless it runs on this machine.",
+        ),
+        field(
+            "client_id",
+            TEXT,
+            "The id that the provider gave this installation.",
+        ),
+        field(
+            "client_secret",
+            FieldKind::One(Kind::Secret),
+            "The secret that goes with it; in the file best as `$NAME` of a variable.",
+        ),
+        field(
+            "scopes",
+            FieldKind::Texts,
+            "What the provider is asked for; `openid profile email` without it.",
+        ),
+        field(
+            "tenant",
+            TEXT,
+            "The name of the tenant that people come into; `default` without it and `tenants`.",
+        ),
+        field(
+            "tenants",
+            FieldKind::Texts,
+            "Tenants by the domain of the mail address, as `domain=tenant`; others are not let in. The provider \
+             has to say that the address is verified.",
+        ),
+        field(
+            "groups_claim",
+            TEXT,
+            "The claim with a person's groups, by its name, or by its path with dots; `groups` without it.",
+        ),
+        field(
+            "roles",
+            FieldKind::Texts,
+            "The roles of groups, as `group=role`; the highest counts, at each sign-in.",
+        ),
+        field(
+            "default_role",
+            FieldKind::One(Kind::OneOf(&[
+                Word::Is("viewer"),
+                Word::Is("member"),
+                Word::Is("admin"),
+                Word::Is("owner"),
+                Word::Is("none"),
+            ])),
+            "The role of those without such a group, and where there is no `roles` of everybody new; `none` \
+             lets them not in; `member` without it.",
+        ),
+        field(
+            "create_people",
+            FLAG,
+            "Whether a person is made when an account first signs in; `true` without it.",
+        ),
+    ],
+    env: &[
+        ("SPL_OIDC_ISSUER", "`issuer`"),
+        ("SPL_OIDC_CLIENT_ID", "`client_id`"),
+        ("SPL_OIDC_CLIENT_SECRET", "`client_secret`"),
+        ("SPL_OIDC_NAME", "`name`"),
+        ("SPL_OIDC_SCOPES", "`scopes`, separated by commas or spaces"),
+        ("SPL_OIDC_TENANT", "`tenant`"),
+        ("SPL_OIDC_TENANTS", "`tenants`, the same way"),
+        ("SPL_OIDC_GROUPS_CLAIM", "`groups_claim`"),
+        ("SPL_OIDC_ROLES", "`roles`, the same way"),
+        ("SPL_OIDC_DEFAULT_ROLE", "`default_role`"),
+        ("SPL_OIDC_CREATE_PEOPLE", "`create_people`"),
     ],
 };

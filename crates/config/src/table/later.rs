@@ -8,10 +8,7 @@ const fn later(key: &'static str, env: &'static [&'static str]) -> Later {
 }
 
 /// The settings of later versions, which this version refuses by name.
-pub const LATER: &[Later] = &[
-    later(
-        "agent.chat.tool_result_limit",
-        &["SPL_CHAT_TOOL_RESULT_LIMIT"],
-    ),
-    later("auth.oidc.*", &["SPL_OIDC_*"]),
-];
+pub const LATER: &[Later] = &[later(
+    "agent.chat.tool_result_limit",
+    &["SPL_CHAT_TOOL_RESULT_LIMIT"],
+)];

@@ -9,13 +9,13 @@ mod rows;
 mod words;
 
 pub(super) use families::provider_kind;
-pub use families::{CONTEXTS, Family, Field, FieldKind, PROVIDERS, SERVERS};
+pub use families::{CONTEXTS, Family, Field, FieldKind, OIDC, PROVIDERS, SERVERS};
 pub use later::LATER;
 pub use policy::RULES;
 pub use rows::SETTINGS;
 
 /// Every family.
-pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, RULES];
+pub const FAMILIES: &[Family] = &[PROVIDERS, CONTEXTS, SERVERS, OIDC, RULES];
 
 /// The values that a setting accepts.
 #[derive(Debug, Clone, Copy, PartialEq)]

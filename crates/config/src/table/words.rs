@@ -80,5 +80,4 @@ pub(super) const DRIVERS: &[Word] = &[
     Word::Is("bubblewrap"),
     Word::Is("none"),
 ];
-pub(super) const AUTH_MODES: &[Word] =
-    &[Word::Is("password"), Word::Is("none"), Word::Later("oidc")];
+pub(super) const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none")];

@@ -4,6 +4,7 @@ mod compaction;
 mod contexts;
 mod fallback;
 mod meaning;
+mod oidc;
 mod providers;
 mod refusal;
 mod rules;

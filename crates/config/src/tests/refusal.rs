@@ -20,8 +20,6 @@ fn what_comes_later_is_refused_rather_than_ignored() {
             check_refused(&env(&[(&name, "1")]), &[&name, "not in this version yet"]);
         }
     }
-    let (name, value) = ("SPL_AUTH", "oidc");
-    check_refused(&env(&[(name, value)]), &[name, "not in this version yet"]);
 }
 
 /// A piece of a file, and the texts that the report must contain.

@@ -156,6 +156,12 @@ codes! {
     ProviderRejected = "provider_rejected", External,
         "The model provider refused the request; its own words are quoted.",
         "Check key, model name and settings.";
+    SignInUnavailable = "sign_in_unavailable", Transient,
+        "The OpenID provider does not answer, or cannot be read.",
+        "Try again; check `auth.oidc` and the provider's status, and read the gateway's log.";
+    SignInRejected = "sign_in_rejected", External,
+        "The OpenID provider refuses this installation, or its answer is not valid.",
+        "The gateway's log has the reason; check the client's id, secret and callback address at the provider.";
     RegistryUnavailable = "registry_unavailable", Transient,
         "The registry of published MCP servers does not answer, or not as a registry does.",
         "Try again; check `agent.mcp_registry.url`, or name a file with `agent.mcp_registry.file`.";
@@ -214,12 +220,12 @@ mod tests {
         assert_eq!(
             of(Fault::Transient),
             "too_many_requests request_timeout provider_rate_limited provider_unavailable \
-             registry_unavailable store_unavailable server_stopping"
+             sign_in_unavailable registry_unavailable store_unavailable server_stopping"
         );
         // Tools, and services of others.
         assert_eq!(
             of(Fault::External),
-            "session_unreadable provider_rejected tool_failed tool_timeout turn_timeout \
+            "session_unreadable provider_rejected sign_in_rejected tool_failed tool_timeout turn_timeout \
              tool_unknown_outcome sandbox_unavailable"
         );
         assert_eq!(of(Fault::Internal), "internal");

@@ -36,7 +36,7 @@ macro_rules! acts {
 }
 
 acts! {
-    /// A person signed in with a password or a link.
+    /// A person signed in with a password, a link, or an account at an OpenID provider.
     SignedIn = "sign_in.succeeded",
     /// Somebody could not sign in; one record tells all attempts from an address within a minute.
     SignInFailed = "sign_in.failed",

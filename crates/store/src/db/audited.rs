@@ -42,6 +42,7 @@ const TABLES: &[AuditedTable] = &[
     all("users"),
     all("links"),
     all("invitations"),
+    but("identities", &["last_used_at"]),
     but("passkeys", &["counter", "last_used_at"]),
     all("gestures"),
     all("providers"),

@@ -14,6 +14,7 @@ mod compaction_defaults;
 mod dry_run_results;
 mod gestures;
 mod idempotency_keys;
+mod identities;
 mod installation;
 mod invitations;
 mod links;
@@ -23,6 +24,7 @@ mod mcp_grants;
 mod mcp_servers;
 mod model_defaults;
 mod notifications;
+mod oidc_flows;
 mod packages;
 mod passkeys;
 mod providers;
@@ -59,6 +61,7 @@ pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
 };
+pub use identities::{Identities, IdentitySignIn};
 pub use invitations::{Invitation, Invitations};
 pub use links::{LinkTarget, Links};
 pub use mcp_authorizations::McpAuthorizations;
@@ -70,6 +73,7 @@ pub use notifications::{
     AttemptOutcome, DueNotification, NotificationEvent, NotificationKey, NotificationTarget,
     Notifications,
 };
+pub use oidc_flows::{EndedAt, OidcFlow, OidcFlows};
 pub use packages::{InstallationRow, PackageVolume, Packages};
 pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
@@ -94,7 +98,7 @@ pub use usage::{
 };
 pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
-pub use web_sessions::{NewWebSession, SignIn, WebSessions};
+pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
 use serde::Serialize;
@@ -158,6 +162,10 @@ impl Records {
         links: Links,
         /// Links by which new people enter.
         invitations: Invitations,
+        /// Accounts at OpenID providers by which people sign in.
+        identities: Identities,
+        /// Sign-ins that browsers began at OpenID providers, and used logout tokens.
+        oidc_flows: OidcFlows,
         /// Passkeys of users.
         passkeys: Passkeys,
         /// Challenges for gestures, and the gestures made in answer.

@@ -85,6 +85,7 @@ const PURGES: &[&str] = &purges! {
     "links": "tenant",
     "invitations": "tenant",
     "web_sessions": "tenant",
+    "identities": "tenant",
     "api_keys": "tenant",
     "users": "tenant",
 };

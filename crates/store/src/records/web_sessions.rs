@@ -2,7 +2,7 @@
 
 use super::super::Error;
 use super::super::audit::{Act, ActName};
-use super::super::db::{Db, args};
+use super::super::db::{Db, Statement, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
 
@@ -18,6 +18,17 @@ pub struct NewWebSession {
     pub hash: SecretHash,
     /// The user's password hash that was verified, if the user signed in with a password.
     pub verified: Option<String>,
+}
+
+/// An account at an OpenID provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The issuer's address.
+    pub issuer: String,
+    /// The account's id at the issuer.
+    pub subject: String,
+    /// The session at the issuer; `None` = the issuer named none.
+    pub sid: Option<String>,
 }
 
 /// A browser in which a user is signed in.
@@ -42,29 +53,8 @@ impl<'s> WebSessions<'s> {
     /// Adds a sign-in. Returns false if, meanwhile, the user was disabled, their tenant suspended or their
     /// password changed.
     pub async fn add(&self, new: &NewWebSession, now: Timestamp) -> Result<bool, Error> {
-        let act = Act::new(ActName::SignedIn, &new.tenant, "sign_in", new.id.as_str())
-            .by(&new.tenant, &new.user)
-            .detail("password", new.verified.is_some());
-        let added = self
-            .db
-            .record(
-                act,
-                "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at) \
-                 SELECT tenant, $2, id, $4, $5, $5 FROM users WHERE tenant = $1 AND id = $3 \
-                 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
-                 WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
-                 coalesce($6, password_hash)",
-                args![
-                    new.tenant.as_str(),
-                    new.id.as_str(),
-                    new.user.as_str(),
-                    new.hash.as_str(),
-                    now.0,
-                    new.verified.as_deref()
-                ],
-            )
-            .await?;
-        Ok(added > 0)
+        let added = self.db.execute_all(vec![insert(new, None, now)]).await?;
+        Ok(added.is_some())
     }
 
     /// The user to whom a cookie gives access. The caller must check the age of the sign-in.
@@ -147,4 +137,38 @@ impl<'s> WebSessions<'s> {
             )
             .await
     }
+}
+
+/// The statement that adds a sign-in, by a password or a link, or by an account at a provider. It is required: it
+/// changes nothing if, meanwhile, the user was disabled, their tenant suspended or their password changed.
+pub(super) fn insert(
+    new: &NewWebSession,
+    identity: Option<&Identity>,
+    now: Timestamp,
+) -> Statement {
+    let mut act = Act::new(ActName::SignedIn, &new.tenant, "sign_in", new.id.as_str())
+        .by(&new.tenant, &new.user)
+        .detail("password", new.verified.is_some());
+    if let Some(identity) = identity {
+        act = act.detail("issuer", identity.issuer.as_str());
+    }
+    Statement::required(
+        "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at, issuer, \
+         subject, sid) SELECT tenant, $2, id, $4, $5, $5, $7, $8, $9 FROM users \
+         WHERE tenant = $1 AND id = $3 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
+         WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
+         coalesce($6, password_hash)",
+        args![
+            new.tenant.as_str(),
+            new.id.as_str(),
+            new.user.as_str(),
+            new.hash.as_str(),
+            now.0,
+            new.verified.as_deref(),
+            identity.map(|it| it.issuer.as_str()),
+            identity.map(|it| it.subject.as_str()),
+            identity.and_then(|it| it.sid.as_deref())
+        ],
+    )
+    .recorded(act)
 }
