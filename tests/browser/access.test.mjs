@@ -25,12 +25,10 @@ story('axe finds nothing in a session', {}, async ({ session, page }) => {
   await isAccessible(page, 'empty session')
   await session.say('make two files and show them')
   await session.button('Approve: Write notes/one.txt').waitFor()
-  const openSheet = async (width) => {
-    if (width > 640) return
-    if (!(await session.card.isVisible())) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
+  await isAccessible(page, 'session with tray', async (width) => {
+    if (width <= 640) await session.openSheet()
     await session.button('Approve: Write notes/one.txt').waitFor()
-  }
-  await isAccessible(page, 'session with tray', openSheet)
+  })
 })
 
 story('axe finds nothing after the answer, in the settings and the system page', {}, async ({ session, page, app }) => {
@@ -72,7 +70,7 @@ story('axe finds nothing in any tab of the panel, nor in the menu of a card', {}
   await session.say('make two files and show them')
   await session.button('More: Write notes/one.txt').waitFor()
   await isAccessible(page, 'the menu of a card', async (width) => {
-    if (width <= 640 && !(await session.card.isVisible())) await page.getByRole('button', { name: /waiting\s*Open/ }).click()
+    if (width <= 640) await session.openSheet()
     // It closes with a change of the window.
     await session.button('More: Write notes/one.txt').click()
     await session.tray.getByRole('menuitem', { name: 'Edit: Write notes/one.txt' }).waitFor()

@@ -18,6 +18,14 @@ export class SessionView {
     await this.page.getByRole('link', { name: 'Connected' }).waitFor()
   }
 
+  /** Opens the tray on a narrow screen, where it is one line, once the page knows how narrow the screen is. */
+  async openSheet() {
+    const peek = this.tray.locator('.tray-peek-button')
+    await peek.or(this.page.locator('.tray-sheet')).first().waitFor()
+    if (await peek.isVisible()) await peek.click()
+    await this.card.waitFor()
+  }
+
   async say(text) {
     await this.composer.fill(text)
     await this.composer.press('Enter')
