@@ -315,6 +315,60 @@ async fn a_frozen_gateway_that_comes_back_shows_and_stores_nothing_of_what_was_t
 }
 
 #[tokio::test]
+async fn a_gateway_that_stands_still_within_a_transaction_holds_nobody_up() {
+    let machines = Machines::start("none").await;
+    let mut there = machines.socket(0, "still").await;
+    machines.model.will_say("hello").then_say("again");
+    there.say("hi").await;
+    assert_eq!(there.wait_for_answer().await, "hello");
+    let url = format!(
+        "http://{}/api/sessions/{}",
+        machines.server(1).address,
+        there.session()
+    );
+    let http = TestApp::http();
+    let ask = async |request: reqwest::RequestBuilder| {
+        let asked = request.bearer_auth(&machines.person.key).send().await;
+        asked.unwrap().status().as_u16()
+    };
+    let listed = Instant::now() + DEADLINE;
+    while ask(http.get(&url)).await != 200 {
+        assert!(Instant::now() < listed, "it is not listed");
+    }
+    // It waits for the session's row in a transaction, and stands still when it gets it.
+    let mut row = PgConnection::connect(&machines.database).await.unwrap();
+    let mut looks = PgConnection::connect(&machines.database).await.unwrap();
+    let hold = "BEGIN; SELECT 1 FROM sessions FOR UPDATE";
+    sqlx::raw_sql(hold).execute(&mut row).await.unwrap();
+    there.say("once more").await;
+    backends(&mut looks, "wait_event_type = 'Lock'").await;
+    machines.server(0).freeze();
+    sqlx::raw_sql("COMMIT").execute(&mut row).await.unwrap();
+    backends(&mut looks, "state = 'idle in transaction'").await;
+    assert_eq!(ask(http.delete(&url)).await, 204);
+    machines.server(0).thaw();
+}
+
+/// Waits until a connection of a gateway to the database is in this state.
+async fn backends(looks: &mut PgConnection, state: &str) {
+    let sql = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
+         AND application_name LIKE 'sepal%' AND {state}"
+    );
+    let deadline = Instant::now() + DEADLINE;
+    loop {
+        let (count,): (i64,) = sqlx::query_as(sqlx::AssertSqlSafe(sql.clone()))
+            .fetch_one(&mut *looks)
+            .await
+            .unwrap();
+        if count > 0 {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no gateway's connection: {state}");
+    }
+}
+
+#[tokio::test]
 async fn a_row_that_was_written_after_its_session_was_deleted_elsewhere_goes_again() {
     let machines = Machines::start("none").await;
     let mut there = machines.socket(0, "ghost").await;

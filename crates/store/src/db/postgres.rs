@@ -30,6 +30,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// effect long after we stopped waiting.
 const STATEMENT_TIMEOUT: &str = "8s";
 
+/// The server's limit for a pause within a transaction: a gateway that stands still holds its locks no longer.
+/// It is shorter than [`STATEMENT_TIMEOUT`], so that the statements of others that wait for them succeed.
+const PAUSE_TIMEOUT: &str = "5s";
+
 /// The limit for migrating the tables, including the wait for migrations of other gateways.
 const MIGRATION_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -63,7 +67,10 @@ impl PostgresDb {
         migrated.await.map_err(|_| Error::NoAnswer)??;
         let options = durable(options, &mut first).await?;
         let _ = first.close().await;
-        let options = options.options([("statement_timeout", STATEMENT_TIMEOUT)]);
+        let options = options.options([
+            ("statement_timeout", STATEMENT_TIMEOUT),
+            ("idle_in_transaction_session_timeout", PAUSE_TIMEOUT),
+        ]);
         let pool = PgPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(CONNECT_TIMEOUT)
