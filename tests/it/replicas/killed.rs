@@ -364,7 +364,10 @@ async fn backends(looks: &mut PgConnection, state: &str) {
         if count > 0 {
             return;
         }
-        assert!(Instant::now() < deadline, "no gateway's connection: {state}");
+        assert!(
+            Instant::now() < deadline,
+            "no gateway's connection: {state}"
+        );
     }
 }
 
