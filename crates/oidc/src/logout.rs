@@ -22,7 +22,7 @@ const SKEW_S: i64 = 2 * 60;
 /// The longest token, in bytes.
 const MAX_TOKEN: usize = 16 * 1024;
 
-/// What a checked logout token says.
+/// The claims of a logout token that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogoutToken {
     pub issuer: String,

@@ -85,7 +85,7 @@ pub struct Answer {
     pub issuer: Option<String>,
 }
 
-/// What a provider says about a person.
+/// The claims of a provider about a person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claims {
     pub issuer: String,

@@ -112,7 +112,7 @@ pub struct Account {
     pub groups: Vec<String>,
 }
 
-/// What a logout token ends.
+/// The sign-ins that a logout token ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedSession {
     pub issuer: String,

@@ -1,4 +1,4 @@
-//! Who comes in by an account, under which name, into which tenant and in which role.
+//! An account decides the person, their name, their tenant and their role.
 
 use serde_json::{Value, json};
 

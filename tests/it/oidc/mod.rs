@@ -17,7 +17,7 @@ use crate::support::{Person, TestApp};
 use provider::{CLIENT, Provider, SECRET};
 use sepal::domain::Role;
 
-/// What the page reads from the address to which the provider sent the browser.
+/// The parameters of the address to which the provider sent the browser, as the page reads them.
 type Returned = BTreeMap<String, String>;
 
 /// A gateway with a provider, and the owner of the tenant into which its people come.

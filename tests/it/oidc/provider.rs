@@ -24,7 +24,7 @@ pub(super) const CLIENT: &str = "sepal";
 pub(super) const SECRET: &str = "a secret & more";
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
-/// What the provider does wrong.
+/// A fault of the provider's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lie {
     Nonce,
@@ -145,7 +145,7 @@ impl Provider {
         self.told().key += 1;
     }
 
-    /// How often the metadata was read.
+    /// The number of times that the metadata was read.
     pub(super) fn discoveries(&self) -> usize {
         self.told().discoveries
     }

@@ -14,7 +14,7 @@ use crate::{Problem, Source, Sources};
 /// The entry that the variables make or fill.
 const OF_VARIABLES: &str = "company";
 
-/// What the button of that entry says without a name.
+/// The name on the button of that entry, unless the settings give one.
 const USUAL_NAME: &str = "your company account";
 
 const PREFIX: &str = "SPL_OIDC_";
