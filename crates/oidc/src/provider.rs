@@ -115,6 +115,8 @@ struct Parts {
 #[derive(Debug, Default)]
 struct Known {
     metadata: Option<(Arc<CoreProviderMetadata>, Instant)>,
+    /// The end of the last read, if it failed.
+    failed: Option<(Error, Instant)>,
     /// When a logout token last made the keys be read again.
     reread_at: Option<Instant>,
 }
@@ -285,8 +287,10 @@ impl Provider {
         move |request| -> RunningCall { Box::pin(call(http.clone(), request)) }
     }
 
-    /// The provider's metadata with its keys, at most [`MAX_AGE`] old; older if it does not answer.
+    /// The provider's metadata with its keys, at most [`MAX_AGE`] old; older if it does not answer. Those who
+    /// wait for a read share its outcome, or a provider that is silent would hold them up one after the other.
     async fn metadata(&self) -> Result<Arc<CoreProviderMetadata>, Error> {
+        let came = Instant::now();
         let mut known = self.0.known.lock().await;
         let old = match &known.metadata {
             Some((metadata, read_at)) if read_at.elapsed() < MAX_AGE => {
@@ -295,17 +299,25 @@ impl Provider {
             Some((metadata, _)) => Some(Arc::clone(metadata)),
             None => None,
         };
-        match (self.discover().await, old) {
-            (Ok(metadata), _) => {
-                known.metadata = Some((Arc::clone(&metadata), Instant::now()));
-                Ok(metadata)
-            }
-            (Err(error), Some(old)) => {
-                tracing::warn!(%error, "The metadata of an OpenID provider is out of date");
-                Ok(old)
-            }
-            (Err(error), None) => Err(error),
-        }
+        let failed = known.failed.as_ref().filter(|(_, at)| *at >= came);
+        let error = match failed {
+            Some((error, _)) => error.clone(),
+            None => match self.discover().await {
+                Ok(metadata) => {
+                    known.metadata = Some((Arc::clone(&metadata), Instant::now()));
+                    return Ok(metadata);
+                }
+                Err(error) => {
+                    known.failed = Some((error.clone(), Instant::now()));
+                    error
+                }
+            },
+        };
+        let Some(old) = old else {
+            return Err(error);
+        };
+        tracing::warn!(%error, "The metadata of an OpenID provider is out of date");
+        Ok(old)
     }
 
     /// Reads metadata and keys, whatever their age.
@@ -493,9 +505,52 @@ fn refused(error: ExchangeError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::groups;
+    use futures::future::join_all;
+    use serde_json::json;
+    use tokio::io::AsyncWriteExt as _;
+    use tokio::net::TcpListener;
+
+    use super::{Provider, ProviderSettings, groups};
+    use crate::Error;
+
+    #[tokio::test]
+    async fn those_who_wait_for_a_provider_share_its_failure() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let serving = async move {
+            loop {
+                let (mut client, _) = listener.accept().await.unwrap();
+                counted.fetch_add(1, Ordering::Relaxed);
+                let answer = b"HTTP/1.1 503 Away\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+                client.write_all(answer).await.unwrap();
+            }
+        };
+        let settings = ProviderSettings {
+            issuer: issuer.parse().unwrap(),
+            client_id: "sepal".to_owned(),
+            client_secret: "secret".into(),
+            scopes: Vec::new(),
+            groups_claim: "groups".to_owned(),
+            needs_groups: false,
+            needs_email: false,
+        };
+        let provider = Provider::new(
+            settings,
+            sepal_net::client(&sepal_net::Settings::default()).unwrap(),
+        );
+        let failures = tokio::select! {
+            failures = join_all((0..5).map(|_| provider.metadata())) => failures,
+            () = serving => unreachable!("it serves for ever"),
+        };
+        let is_away = |it: &Result<_, Error>| matches!(it, Err(Error::Unavailable(_)));
+        assert!(failures.iter().all(is_away), "{failures:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
 
     #[test]
     fn groups_are_read_by_name_or_by_path() {
