@@ -11,6 +11,7 @@ mod documents;
 mod error;
 mod export;
 mod extract;
+mod foreign_answer;
 mod guard;
 mod http;
 mod idempotency;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use axum::http::StatusCode;
+use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -25,14 +25,12 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
+use crate::gateway::foreign_answer;
 use crate::oidc::{self, Answer, Claims, Provider, Secrets};
 use crate::tenancy::{self, Account, EndedSession, EntryRules, FlowSecrets};
 
 /// The page that receives the provider's answer.
 const PAGE: &str = "signed-in";
-
-/// The longest query of the callback, in bytes.
-const MAX_QUERY: usize = 16 * 1024;
 
 /// The place to which a person returns who named none.
 const USUAL_RETURN: &str = "/s/new";
@@ -145,21 +143,9 @@ pub(in crate::gateway) async fn return_from_oidc(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     find(&state, &id)?;
-    let query = query.unwrap_or_default();
-    // `at` stands before the provider's own parameters, because the first of a name counts.
-    let location = format!("{}{PAGE}#at={id}&{query}", state.access.base_path());
-    let location = HeaderValue::from_str(&location).ok();
-    let location = location.filter(|_| query.len() <= MAX_QUERY);
-    let Some(location) = location else {
-        let text = "what the provider says cannot be read";
-        return Err(ApiError::new(Code::InvalidArguments, text));
-    };
-    let headers = [
-        (LOCATION, location),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    ];
-    Ok((StatusCode::SEE_OTHER, headers).into_response())
+    let text = "what the provider says cannot be read";
+    foreign_answer::lead_to_page(&state, PAGE, &id, query)
+        .ok_or_else(|| ApiError::new(Code::InvalidArguments, text))
 }
 
 /// Finishes a sign-in with the provider's answer, which works once, and only in the browser that began.

@@ -2,10 +2,9 @@
 
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::header::{CACHE_CONTROL, LOCATION, REFERRER_POLICY};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,6 +15,7 @@ use crate::domain::{Caller, Code, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
+use crate::gateway::foreign_answer;
 use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::mcp::authorization::client_metadata;
@@ -26,8 +26,6 @@ const CALLBACK: &str = "api/mcp/oauth/callback";
 const CLIENT: &str = "api/mcp/oauth/client";
 /// The page that receives the authorisation server's answer.
 const PAGE: &str = "connected";
-/// The longest query of the callback, in bytes.
-const MAX_QUERY: usize = 16 * 1024;
 
 /// The caller's connection to a server.
 #[derive(Serialize, ToSchema)]
@@ -205,21 +203,9 @@ fn lead_to_page(
     issuer: &str,
     query: Option<String>,
 ) -> Result<Response, ApiError> {
-    let query = query.unwrap_or_default();
-    // `at` stands before the authorisation server's own parameters, because the first of a name counts.
-    let location = format!("{}{PAGE}#at={issuer}&{query}", state.access.base_path());
-    let location = HeaderValue::from_str(&location).ok();
-    let location = location.filter(|_| query.len() <= MAX_QUERY);
-    let Some(location) = location else {
-        let text = "what the authorisation server says cannot be read";
-        return Err(ApiError::new(Code::InvalidArguments, text));
-    };
-    let headers = [
-        (LOCATION, location),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
-        (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
-    ];
-    Ok((StatusCode::SEE_OTHER, headers).into_response())
+    let refused = "what the authorisation server says cannot be read";
+    foreign_answer::lead_to_page(state, PAGE, issuer, query)
+        .ok_or_else(|| ApiError::new(Code::InvalidArguments, refused))
 }
 
 /// Finishes a connection of the caller with the answer of the authorisation server.
