@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
 use tempfile::TempDir;
@@ -97,6 +98,22 @@ impl Machines {
 
     async fn socket(&self, index: usize, session: &str) -> TestSocket {
         TestSocket::open(self.server(index).address, &self.person, Some(session)).await
+    }
+
+    /// Asks the second server about a session, and returns the status.
+    async fn ask(&self, method: Method, socket: &TestSocket) -> u16 {
+        let address = self.server(1).address;
+        let url = format!("http://{address}/api/sessions/{}", socket.session());
+        let asked = TestApp::http().request(method, url);
+        let answer = asked.bearer_auth(&self.person.key).send().await;
+        answer.unwrap().status().as_u16()
+    }
+
+    async fn wait_until_listed(&self, socket: &TestSocket) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.ask(Method::GET, socket).await != 200 {
+            assert!(Instant::now() < deadline, "it is not listed");
+        }
     }
 
     /// The whole transcript, as a door reads it from the journal.
@@ -321,20 +338,7 @@ async fn a_gateway_that_stands_still_within_a_transaction_holds_nobody_up() {
     machines.model.will_say("hello").then_say("again");
     there.say("hi").await;
     assert_eq!(there.wait_for_answer().await, "hello");
-    let url = format!(
-        "http://{}/api/sessions/{}",
-        machines.server(1).address,
-        there.session()
-    );
-    let http = TestApp::http();
-    let ask = async |request: reqwest::RequestBuilder| {
-        let asked = request.bearer_auth(&machines.person.key).send().await;
-        asked.unwrap().status().as_u16()
-    };
-    let listed = Instant::now() + DEADLINE;
-    while ask(http.get(&url)).await != 200 {
-        assert!(Instant::now() < listed, "it is not listed");
-    }
+    machines.wait_until_listed(&there).await;
     // It waits for the session's row in a transaction, and stands still when it gets it.
     let mut row = PgConnection::connect(&machines.database).await.unwrap();
     let mut looks = PgConnection::connect(&machines.database).await.unwrap();
@@ -345,7 +349,7 @@ async fn a_gateway_that_stands_still_within_a_transaction_holds_nobody_up() {
     machines.server(0).freeze();
     sqlx::raw_sql("COMMIT").execute(&mut row).await.unwrap();
     backends(&mut looks, "state = 'idle in transaction'").await;
-    assert_eq!(ask(http.delete(&url)).await, 204);
+    assert_eq!(machines.ask(Method::DELETE, &there).await, 204);
     machines.server(0).thaw();
 }
 
@@ -380,32 +384,19 @@ async fn a_row_that_was_written_after_its_session_was_deleted_elsewhere_goes_aga
     there.say("hi").await;
     assert_eq!(there.wait_for_answer().await, "hello");
     assert_eq!(here.wait_for_answer().await, "hello");
-    let url = format!(
-        "http://{}/api/sessions/{}",
-        machines.server(1).address,
-        here.session()
-    );
-    let http = TestApp::http();
-    let ask = async |request: reqwest::RequestBuilder| {
-        let asked = request.bearer_auth(&machines.person.key).send().await;
-        asked.unwrap().status().as_u16()
-    };
-    let listed = Instant::now() + DEADLINE;
-    while ask(http.get(&url)).await != 200 {
-        assert!(Instant::now() < listed, "it is not listed");
-    }
+    machines.wait_until_listed(&here).await;
     // One of its own rows comes onto the list behind its back, as a late write of the other does.
     let mut records = PgConnection::connect(&machines.database).await.unwrap();
     let keep = "CREATE TABLE late AS SELECT * FROM sessions";
     sqlx::raw_sql(keep).execute(&mut records).await.unwrap();
     machines.server(0).freeze();
-    assert_eq!(ask(http.delete(&url)).await, 204);
+    assert_eq!(machines.ask(Method::DELETE, &there).await, 204);
     let late = "INSERT INTO sessions SELECT * FROM late";
     sqlx::raw_sql(late).execute(&mut records).await.unwrap();
-    assert_eq!(ask(http.get(&url)).await, 200);
+    assert_eq!(machines.ask(Method::GET, &there).await, 200);
     machines.server(0).thaw();
     let gone = Instant::now() + DEADLINE;
-    while ask(http.get(&url)).await != 404 {
+    while machines.ask(Method::GET, &there).await != 404 {
         assert!(Instant::now() < gone, "it stays on the list");
     }
 }
