@@ -70,6 +70,24 @@ async fn a_logout_at_the_provider_ends_the_sign_ins_of_its_session_and_their_soc
     assert_eq!(log_out(&house, &token).await.status, 200);
 }
 
+/// An ID token need not name the session that a logout token names later.
+#[tokio::test]
+async fn a_sign_in_whose_session_is_not_known_ends_with_any_of_its_account() {
+    let house = House::open(&[]).await;
+    house.provider.is(json!({ "sub": "1" }));
+    let unknown = house.sign_in().await;
+    house.provider.is(json!({ "sub": "2" }));
+    let other = house.sign_in().await;
+    let token = house.provider.logout_token(&json!({ "sid": "a" }));
+    assert_eq!(log_out(&house, &token).await.status, 200);
+    assert!(is_in(&unknown).await, "the token names no account");
+    let token = house
+        .provider
+        .logout_token(&json!({ "sub": "1", "sid": "a" }));
+    assert_eq!(log_out(&house, &token).await.status, 200);
+    assert!(!is_in(&unknown).await && is_in(&other).await);
+}
+
 #[tokio::test]
 async fn a_token_that_is_no_logout_token_ends_nothing() {
     let house = House::open(&[]).await;

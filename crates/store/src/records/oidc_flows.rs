@@ -74,13 +74,14 @@ impl<'s> OidcFlows<'s> {
     }
 
     /// The sign-ins, of any tenant, that end with a session or an account at an issuer: their tenants and ids.
-    /// None if neither is named.
+    /// None if neither is named. If both are, a sign-in whose session the issuer did not name ends, too.
     pub async fn sign_ins(&self, ended: EndedAt<'_>) -> Result<Vec<(TenantId, String)>, Error> {
         if ended.subject.is_none() && ended.sid.is_none() {
             return Ok(Vec::new());
         }
         let sql = "SELECT tenant, id FROM web_sessions WHERE issuer = $1 \
-                   AND ($2 = '' OR subject = $2) AND ($3 = '' OR sid = $3)";
+                   AND ($2 = '' OR subject = $2) \
+                   AND ($3 = '' OR sid = $3 OR ($2 <> '' AND sid IS NULL))";
         let values = args![
             ended.issuer,
             ended.subject.unwrap_or_default(),
