@@ -412,7 +412,8 @@ pub const OIDC: Family = Family {
         field(
             "roles",
             FieldKind::Texts,
-            "The roles of groups, as `group=role`; the highest counts, at each sign-in.",
+            "The roles of groups, as `group=role`; the highest counts, at each sign-in. A group with a space in its \
+             name stands in the file, because the variable separates there.",
         ),
         field(
             "default_role",
@@ -423,8 +424,8 @@ pub const OIDC: Family = Family {
                 Word::Is("owner"),
                 Word::Is("none"),
             ])),
-            "The role of those without such a group, and where there is no `roles` of everybody new; `none` \
-             lets them not in; `member` without it.",
+            "With `roles`, the role of people whom no group gives one; without, the role of new people. `none` \
+             keeps them out; `member` without it.",
         ),
         field(
             "create_people",
