@@ -52,6 +52,8 @@ pub(super) struct ToolsNow {
     /// The session's cost so far.
     pub(super) cost: MicroUsd,
     pub(super) feed: Arc<Feed>,
+    /// Keeps the session in memory, and its connections open.
+    pub(super) guest: Arc<()>,
 }
 
 /// Gives the owner access to a session's files. The session stays in memory while this value lives.

@@ -11,7 +11,7 @@ use crate::agent::effects::first_attempt;
 use crate::agent::effects::tool_call::workspace::OwnersDoor;
 use crate::agent::feed::FeedItem;
 use crate::agent::feed::running_answer::MergeResult;
-use crate::agent::mailbox::WorkspaceDoor;
+use crate::agent::mailbox::{ServerDoor, ToolsNow, WorkspaceDoor};
 use crate::domain::{Code, ModelRequestId, UserId};
 use crate::session::{Command, Effect, Refusal, Turn, effects};
 use crate::store::clock::now;
@@ -118,6 +118,39 @@ impl LiveSession {
         self.reconcile();
     }
 
+    /// Makes this gateway the one that runs the session, so that its servers stay connected here. Returns false
+    /// if another gateway is at work in it.
+    async fn run_here(&mut self) -> Result<bool, Refusal> {
+        let control = &self.replica.state.control;
+        if self.replica.is_run_here() {
+            return Ok(true);
+        }
+        let from = control.runner.gateway.clone();
+        let is_at_work = control.is_unfinished()
+            && (from.as_ref())
+                .is_some_and(|runner| self.replica.cluster.membership.is_alive(runner));
+        if is_at_work {
+            return Ok(false);
+        }
+        self.replica.command(Command::TakeOver { from }).await?;
+        Ok(true)
+    }
+
+    /// Gives the owner access to the session's servers. This gateway runs the session from then on, unless
+    /// another one works in it; then the servers stay connected here for the request alone.
+    pub(super) async fn open_servers(&mut self, by: &UserId) -> Result<ToolsNow, Refusal> {
+        self.replica.admit(by)?;
+        self.run_here().await?;
+        let control = &self.replica.state.control;
+        Ok(ToolsNow {
+            tools: Arc::clone(&self.replica.agent.tools) as Arc<dyn ServerDoor>,
+            rules: Arc::clone(&control.rules),
+            cost: control.usage.totals.cost,
+            feed: Arc::clone(&self.replica.feed),
+            guest: self.running.guest(),
+        })
+    }
+
     /// Gives the owner access to the session's files. This gateway runs the session from then on, unless
     /// another one works in it.
     pub(super) async fn open_files(
@@ -148,17 +181,10 @@ impl LiveSession {
                 "the files of this session are kept by another engine than this gateway uses",
             ));
         }
-        if !self.replica.is_run_here() {
-            let from = control.runner.gateway.clone();
-            let is_at_work = control.is_unfinished()
-                && (from.as_ref())
-                    .is_some_and(|runner| self.replica.cluster.membership.is_alive(runner));
-            if is_at_work {
-                return Err(away(
-                    "another gateway is at work in this session; try again when its turn has ended",
-                ));
-            }
-            self.replica.command(Command::TakeOver { from }).await?;
+        if !self.run_here().await? {
+            return Err(away(
+                "another gateway is at work in this session; try again when its turn has ended",
+            ));
         }
         Ok(Box::new(OwnersDoor {
             tools,
@@ -231,7 +257,8 @@ impl LiveSession {
     /// Stops all effects because another gateway runs the session, and follows its answer.
     pub(super) fn stand_back(&mut self) {
         self.running.stop_all();
-        if self.replica.agent.tools.idle_limit().is_some() {
+        // Who asks a server something from here ends with an answer; the next look closes the connection.
+        if !self.running.has_guests() && self.replica.agent.tools.idle_limit().is_some() {
             let tools = Arc::clone(&self.replica.agent.tools);
             self.running
                 .tracker()

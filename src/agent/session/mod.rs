@@ -331,7 +331,7 @@ impl LiveSession {
                 let _ = reply.send(Ok(self.replica.queue_for((&by, role))));
             }
             Message::Tools { by, reply } => {
-                let _ = reply.send(self.replica.admit(&by).map(|()| self.replica.tools_now()));
+                let _ = reply.send(Box::pin(self.open_servers(&by)).await);
             }
             Message::Outcome { command, epoch } => self.outcomes(*command, epoch).await,
             Message::Refresh => {

@@ -10,7 +10,6 @@ use crate::agent::feed::{
     GoingOn, OmittedHistory, QueueState, QueueView, SessionSubscription, SessionView, TurnView,
     UsageState,
 };
-use crate::agent::mailbox::{ServerDoor, ToolsNow};
 use crate::agent::request::Submission;
 use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
@@ -38,17 +37,6 @@ impl Replica {
             Code::SessionNotFound,
             "there is no such session",
         ))
-    }
-
-    /// The access to the session's servers.
-    pub(super) fn tools_now(&self) -> ToolsNow {
-        let control = &self.state.control;
-        ToolsNow {
-            tools: Arc::clone(&self.agent.tools) as Arc<dyn ServerDoor>,
-            rules: Arc::clone(&control.rules),
-            cost: control.usage.totals.cost,
-            feed: Arc::clone(&self.feed),
-        }
     }
 
     /// Admits others only to decide the calls that wait for their approval.

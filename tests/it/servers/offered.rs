@@ -271,6 +271,38 @@ async fn a_change_of_a_resource_is_told_to_whoever_read_it() {
     }
 }
 
+/// Asserts S0.52: a session that said nothing yet keeps the connection over which its owner reads, whatever
+/// else is done in it.
+#[tokio::test]
+async fn what_an_owner_reads_comes_over_one_connection() {
+    let app = TestApp::start().await;
+    let server = library().await;
+    let (person, mut socket) = session_with(&app, &server).await;
+    let api = Api::new(&app, &person);
+    let at = format!("/api/sessions/{}", socket.session());
+    let which = json!({ "server": "lib", "uri": "demo://note" });
+    let read = || async {
+        let path = format!("{at}/resources/read");
+        let (status, read) = api.ask(Method::POST, &path, &which).await;
+        assert_eq!(status, 200, "{read}");
+    };
+    read().await;
+    server.heard().await;
+    let opened = server.asked("initialize").len();
+    for round in 0..3 {
+        let title = json!({ "title": format!("Take {round}") });
+        let (status, refused) = api.ask(Method::PATCH, &at, &title).await;
+        assert!(status < 300, "{refused}");
+        read().await;
+    }
+    server.notify(
+        "notifications/resources/updated",
+        &json!({ "uri": "demo://note" }),
+    );
+    socket.wait_for("session:resource_changed").await;
+    assert_eq!(server.asked("initialize").len(), opened);
+}
+
 /// Asserts S0.52: lists are read again when their server says so, and one that never ends is cut.
 #[tokio::test]
 async fn lists_follow_their_server_and_one_without_end_is_cut_with_a_word() {

@@ -62,6 +62,7 @@ struct OpenServer {
     /// The time limit of an answer.
     limit: Duration,
     feed: Arc<Feed>,
+    _guest: Arc<()>,
 }
 
 impl<'s> SessionOffers<'s> {
@@ -213,6 +214,7 @@ impl<'s> SessionOffers<'s> {
             rules,
             cost,
             feed,
+            guest,
         } = now_there.await?;
         let question = ServerQuestion {
             server,
@@ -221,7 +223,12 @@ impl<'s> SessionOffers<'s> {
             rules: (&*rules, cost),
         };
         let (held, limit) = tools.reach(&question).await?;
-        Ok(OpenServer { held, limit, feed })
+        Ok(OpenServer {
+            held,
+            limit,
+            feed,
+            _guest: guest,
+        })
     }
 
     /// Subscribes to changes of the resource, if the server supports that, and shows them to everybody who
