@@ -198,7 +198,7 @@ describe('slices of time', () => {
     const { page, slices, undrawn } = show()
     total.value = 150
     await nextTick()
-    expect(undrawn()).toBe(138)
+    expect(undrawn()).toBe(146)
     await vi.runAllTimersAsync()
     expect(undrawn()).toBe(0)
     expect(slices.length).toBeGreaterThan(4)

@@ -4,8 +4,10 @@
  */
 import { nextTick, onBeforeUnmount, onMounted, ref, watch, type Ref } from 'vue'
 
-/** Rows that fill a high screen. */
-const FIRST = 12
+/** Rows that fill a high screen: so many more are drawn at once. */
+const SCREEN = 12
+/** What is drawn in the task in which the rest of the page first stands: on a phone, most of what is seen. */
+const FIRST = 4
 /** What a slice may take, so that on a slow machine too it stays below what is felt. */
 const SLICE_MS = 8
 /** Frames stand still in a hidden tab, where nobody waits for them. */
@@ -29,7 +31,7 @@ export function useSlices(rows: () => readonly Keyed[], draw: (change: () => voi
   let run = 0
 
   async function fill(own: number): Promise<void> {
-    let size = FIRST / 2
+    let size = FIRST
     while (left.value > 0) {
       await nextFrame()
       if (own !== run) return
@@ -41,7 +43,7 @@ export function useSlices(rows: () => readonly Keyed[], draw: (change: () => voi
 
   function begin(now: readonly Keyed[], before: readonly Keyed[]): void {
     if (now.length < before.length) left.value = Math.min(left.value, now.length)
-    if (now.length - before.length <= FIRST) return
+    if (now.length - before.length <= SCREEN) return
     const first = before[left.value]?.key
     const kept = first === undefined ? -1 : now.findIndex(({ key }) => key === first)
     left.value = kept < 0 ? now.length - FIRST : kept
