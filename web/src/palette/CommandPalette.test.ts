@@ -21,6 +21,7 @@ beforeEach(async () => {
   isPaletteOpen.value = true
   palette = mount(CommandPalette, { attachTo: document.body, global: { plugins: [i18n, createRouter({ history: createMemoryHistory(), routes: [{ path: '/', component: {} }] })] } })
   await flushPromises()
+  await vi.waitFor(() => expect(document.querySelectorAll('[role="option"]').length).toBeGreaterThan(8))
 })
 afterEach(() => {
   palette.unmount()
