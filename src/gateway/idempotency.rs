@@ -127,8 +127,15 @@ async fn keep(keys: &IdempotencyKeys, keyed: &KeyedRequest, response: Response) 
         },
     };
     let text = std::str::from_utf8(&bytes).ok();
-    let text = text.filter(|text| text.len() <= MAX_ANSWER && is_final(parts.status));
-    let kept = match text {
+    let text = text.filter(|text| text.len() <= MAX_ANSWER);
+    let may_run_again = match may_run_again(keys, keyed, parts.status).await {
+        Ok(may_run_again) => may_run_again,
+        Err(error) => {
+            warn(Err(error));
+            false
+        }
+    };
+    let kept = match text.filter(|_| !may_run_again) {
         Some(text) => {
             let kind = match &refused {
                 Some(_) => Some("application/problem+json".to_owned()),
@@ -141,7 +148,8 @@ async fn keep(keys: &IdempotencyKeys, keyed: &KeyedRequest, response: Response) 
             };
             keys.answer(keyed, &answer).await
         }
-        None => keys.forget(keyed).await,
+        // A large answer is that of a read.
+        None => keys.forget_unchanged(keyed).await.map(drop),
     };
     warn(kept);
     if refused.is_some() {
@@ -151,9 +159,13 @@ async fn keep(keys: &IdempotencyKeys, keyed: &KeyedRequest, response: Response) 
     Response::from_parts(parts, Body::from(bytes))
 }
 
-/// True if the same request would be answered the same again. Most refusals depend on what else happens, and did
-/// nothing, so the request may run again.
-fn is_final(status: StatusCode) -> bool {
+/// Returns true if the request may run again, and forgets it then. Most refusals depend on what else happens, and did
+/// nothing. A failure may come after a change; then it is the answer.
+async fn may_run_again(
+    keys: &IdempotencyKeys,
+    keyed: &KeyedRequest,
+    status: StatusCode,
+) -> Result<bool, crate::store::Error> {
     let may_change = [
         StatusCode::UNAUTHORIZED,
         StatusCode::FORBIDDEN,
@@ -163,7 +175,14 @@ fn is_final(status: StatusCode) -> bool {
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::TOO_MANY_REQUESTS,
     ];
-    !status.is_server_error() && !may_change.contains(&status)
+    if status.is_server_error() {
+        return keys.forget_unchanged(keyed).await;
+    }
+    let may_run_again = may_change.contains(&status);
+    if may_run_again {
+        keys.forget(keyed).await?;
+    }
+    Ok(may_run_again)
 }
 
 fn replayed(answer: KeptAnswer) -> Response {

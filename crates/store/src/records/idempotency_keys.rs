@@ -146,6 +146,13 @@ impl IdempotencyKeys {
         self.db.execute(sql, which(request)).await?;
         Ok(())
     }
+
+    /// Forgets the request if it has changed nothing; returns true if it did.
+    pub async fn forget_unchanged(&self, request: &KeyedRequest) -> Result<bool, Error> {
+        let sql = "DELETE FROM idempotency_keys \
+                   WHERE tenant = $1 AND owner = $2 AND key = $3 AND runner = $4 AND NOT has_changed";
+        Ok(self.db.execute(sql, which(request)).await? > 0)
+    }
 }
 
 /// Fingerprint, answer, and whether its attempt ended after it had changed something; `None` once it is answered.

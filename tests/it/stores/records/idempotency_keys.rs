@@ -75,6 +75,14 @@ async fn an_interrupted_request_runs_again_unless_it_has_changed_something() {
             .unwrap();
         assert_eq!(begin("b", "4", 401, 500).await, KeyOutcome::Interrupted);
         Box::pin(keys.note_change()).await.unwrap();
+        // A failure after a change is not forgotten, one before it is.
+        assert_eq!(begin("d", "1", 100, 200).await, KeyOutcome::Begun);
+        let failed = request("d", "1");
+        assert!(Box::pin(keys.forget_unchanged(&failed)).await.unwrap());
+        assert_eq!(begin("d", "1", 100, 200).await, KeyOutcome::Begun);
+        carried_out(&failed, secrets.put(&secret)).await.unwrap();
+        assert!(!Box::pin(keys.forget_unchanged(&failed)).await.unwrap());
+        assert_eq!(begin("d", "2", 150, 200).await, KeyOutcome::Running);
         // What is rolled back is not noted.
         assert_eq!(begin("c", "1", 100, 200).await, KeyOutcome::Begun);
         let changed = async {
