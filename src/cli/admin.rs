@@ -158,6 +158,16 @@ pub(super) enum UserCommand {
         #[command(flatten)]
         of: Of,
     },
+    /// Delete a person with their sessions, files, keys, rules and servers, for good.
+    Delete {
+        /// Sign-in name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+        /// Do not ask for the name once more.
+        #[arg(long)]
+        yes: bool,
+    },
     /// Set a password, read from standard input; ends their sign-ins.
     Password {
         /// Sign-in name.
@@ -240,7 +250,11 @@ async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()>
         TenantCommand::Delete { name, yes } => {
             let tenant = tenancy.administration().find_tenant(&name).await?;
             if !yes {
-                confirm(&tenant.name)?;
+                confirm(
+                    &tenant.name,
+                    "the tenant",
+                    "its people, sessions, files, servers and keys",
+                )?;
             }
             tenancy.administration().delete_tenant(&tenant.id).await?;
             say(
@@ -321,6 +335,20 @@ async fn user(
             let user = find(tenancy, &of, &name).await?;
             admin.enable_user(&user.tenant, &user.id).await?;
             say("Done.");
+        }
+        UserCommand::Delete { name, of, yes } => {
+            let user = find(tenancy, &of, &name).await?;
+            if !yes {
+                confirm(
+                    &user.name,
+                    "the person",
+                    "their sessions, files, keys, rules, skills and servers",
+                )?;
+            }
+            admin.delete_user(&user.tenant, &user.id).await?;
+            say(
+                "Nobody can enter as this person any more. A running server deletes everything of theirs within seconds.",
+            );
         }
         UserCommand::Password { name, of } => {
             let user = find(tenancy, &of, &name).await?;
@@ -415,11 +443,10 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks for the name of a tenant to be typed before the tenant is deleted with all its data.
-fn confirm(name: &str) -> anyhow::Result<()> {
+/// Asks for a name to be typed before what has it is deleted with all its data.
+fn confirm(name: &str, what: &str, with: &str) -> anyhow::Result<()> {
     complain(&format!(
-        "This deletes the tenant `{name}`: its people, sessions, files, servers and keys. It cannot be \
-         taken back.\nType its name to go on: "
+        "This deletes {what} `{name}` with {with}. It cannot be taken back.\nType the name to go on: "
     ));
     let mut typed = String::new();
     std::io::stdin().lock().take(4096).read_line(&mut typed)?;

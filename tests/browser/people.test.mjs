@@ -142,6 +142,18 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
   await until('all are listed', async () => (await page.getByRole('rowheader').count()) === 3)
   assert.equal(page.url(), `${app.url}/admin/people`)
 
+  // For good, and only once the name is typed.
+  await row(page, 'cleo').getByRole('button', { name: 'More for cleo' }).click()
+  await page.getByRole('menuitem', { name: 'Delete…' }).click()
+  const deletion = page.getByRole('dialog', { name: 'Delete cleo?' })
+  await deletion.getByRole('button', { name: 'Delete' }).click()
+  await deletion.getByLabel('Type cleo to confirm').fill('cleo')
+  await isAccessible(page, 'the question before somebody is deleted')
+  await page.keyboard.press('Enter')
+  await deletion.waitFor({ state: 'detached' })
+  await until('two are listed', async () => (await page.getByRole('rowheader').count()) === 2)
+  await isFocused('the search', page.getByRole('searchbox', { name: 'Search by name' }))
+
   // What is taken back lets nobody in.
   const taken = await invite(page, 'Dan')
   await page.keyboard.press('Escape')

@@ -1,4 +1,4 @@
-//! Deleted sessions leave no word behind: not in the database, its log or its index, nor in a backup.
+//! Deleted sessions and people leave no word behind: not in the database, its log or its index, nor in a backup.
 
 use std::fs;
 use std::io::Read as _;
@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::read::GzDecoder;
 use reqwest::Method;
+use sepal::domain::Role;
 use serde_json::json;
 
 use crate::rest::Client;
@@ -107,4 +108,78 @@ async fn no_word_of_a_deleted_session_is_left_in_the_data_folder_or_a_backup() {
     };
     assert!(has("keptword"));
     assert!(!has(CANARY));
+}
+
+/// A deleted person is gone with everything of theirs, and what is the team's stays.
+#[tokio::test]
+async fn nothing_of_a_deleted_person_is_left_but_what_they_used() {
+    let app = TestApp::with_sandbox().await;
+    let data = app.folder.path().join("data");
+    let client = |key: &str| Client::at(app.address, key);
+    let owner = app.person_with("acme", Role::Owner).await;
+    let admin = app.person_with("acme", Role::Admin).await;
+    let stranger = app.person_with("other", Role::Owner).await;
+    let bea = app.person("acme").await;
+    let me = client(&bea.key).get("/api/auth/me").await.ok(200);
+    let (id, name) = (me["user"]["id"].as_str().unwrap(), &me["user"]["name"]);
+    let kept = told(&app, &owner, "keptword").await;
+    told(&app, &bea, CANARY).await;
+    let server = |scope: &str| {
+        let url = format!("https://9.9.9.9/{CANARY}");
+        json!({ "name": "own", "scope": scope, "config": { "url": url, "enabled": false } })
+    };
+    let of_bea = client(&bea.key);
+    of_bea.post("/api/mcp/add", server("person")).await.ok(201);
+    let rule = json!({ "effect": "deny", "scope": "person", "server": "own" });
+    of_bea.post("/api/rules", rule).await.ok(201);
+    let skill =
+        json!({ "name": "helper", "description": "Helps", "body": format!("See {CANARY}.") });
+    of_bea.post("/api/skills?scope=person", skill).await.ok(201);
+    assert!(!holding(&data).is_empty());
+
+    let path = format!("/api/people/{id}");
+    let delete = async |key: &str, name: &serde_json::Value| {
+        let by = client(key);
+        let body = json!({ "name": name });
+        by.send(Method::DELETE, &path, Some(body)).await
+    };
+    delete(&bea.key, name).await.problem(403, "not_allowed");
+    delete(&stranger.key, name).await.problem(404, "not_found");
+    delete(&admin.key, &json!("somebody"))
+        .await
+        .problem(400, "invalid_arguments");
+    of_bea.get("/api/auth/me").await.ok(200);
+    let owners = client(&owner.key).get("/api/auth/me").await.ok(200);
+    let own = format!("/api/people/{}", owners["user"]["id"].as_str().unwrap());
+    let body = json!({ "name": owners["user"]["name"] });
+    let of_owner = client(&owner.key);
+    let refused = of_owner.send(Method::DELETE, &own, Some(body));
+    refused.await.problem(403, "not_allowed");
+
+    assert_eq!(delete(&admin.key, name).await.status, 202);
+    of_bea
+        .get("/api/auth/me")
+        .await
+        .problem(401, "unauthorized");
+    let deleted = async {
+        while of_owner.get("/api/audit?act=user.deleted").await.ok(200)["items"] == json!([]) {}
+    };
+    tokio::time::timeout(DEADLINE, deleted).await.unwrap();
+    let folder = data.clone();
+    until("every file is without the word", move || {
+        holding(&folder).is_empty()
+    })
+    .await;
+    let people = of_owner.get("/api/people").await.ok(200);
+    assert!(!people.to_string().contains(id), "{people}");
+    // Their names are free.
+    let newcomer = json!({ "name": name });
+    of_owner.post("/api/people", newcomer).await.ok(201);
+    of_owner
+        .post("/api/mcp/add", server("tenant"))
+        .await
+        .ok(201);
+    of_owner.get(&format!("/api/sessions/{kept}")).await.ok(200);
+    let used = of_owner.get("/api/usage?by=person").await;
+    assert!(used.json().to_string().contains(id), "{:?}", used.json());
 }

@@ -302,6 +302,17 @@ impl Administration<'_> {
         Err(Error::NotFound("user"))
     }
 
+    /// Deletes a user: they cannot enter any more, and a running gateway, or the next one that starts, deletes
+    /// everything of theirs within seconds.
+    pub async fn delete_user(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        let users = self.0.records().users();
+        if !users.give_up(tenant, user, self.0.now()).await? {
+            return Err(self.missing_or_last_owner(tenant, user).await?);
+        }
+        self.0.revoke(Revocation::User(user.clone()));
+        Ok(())
+    }
+
     /// Sets a password without knowing the old one and ends the user's sign-ins.
     pub async fn set_password(
         self,

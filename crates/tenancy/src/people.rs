@@ -89,6 +89,22 @@ impl<'a> People<'a> {
         }
     }
 
+    /// Deletes a person with everything of theirs, for good. `name` is theirs, as whoever deletes them has typed it.
+    pub async fn delete(self, id: &UserId, name: &str) -> Result<(), Error> {
+        let found = self.find_subordinate(id).await?;
+        if *id == self.caller.user.id {
+            return Err(Error::Refused("nobody can delete themselves"));
+        }
+        if name != found.user.name {
+            return Err(Error::Invalid {
+                field: "name",
+                reason: "is not the person's name: nothing was deleted",
+            });
+        }
+        let administration = self.tenancy.administration();
+        administration.delete_user(self.tenant(), id).await
+    }
+
     /// Signs a person out of every browser. Their keys stay.
     pub async fn sign_out(self, id: &UserId) -> Result<(), Error> {
         self.find_subordinate(id).await?;

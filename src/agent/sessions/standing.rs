@@ -1,5 +1,5 @@
 //! Ends the turns of people who may no longer act, wherever that was changed: at this gateway, at another
-//! one, or on the command line. Also deletes given-up tenants.
+//! one, or on the command line. Also deletes tenants and people that were given up.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Weak};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::registry::SessionRegistry;
 use super::removal;
 use crate::agent::mailbox::Message;
-use crate::domain::{CredentialId, SessionKey, TenantId};
+use crate::domain::{Caller, CredentialId, SessionKey, TenantId, UserId};
 use crate::store::Error;
 use crate::store::clock::now;
 
@@ -62,6 +62,9 @@ async fn advance(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for tenant in registry.records().tenants().given_up().await? {
         delete_tenant(registry, &tenant).await?;
     }
+    for (tenant, user) in registry.records().users().given_up().await? {
+        delete_person(registry, &tenant, &user).await?;
+    }
     Ok(())
 }
 
@@ -99,6 +102,42 @@ async fn delete_tenant(registry: &Arc<SessionRegistry>, tenant: &TenantId) -> Re
     }
     registry.projection.written().await;
     registry.records().tenants().purge(tenant).await?;
+    registry.deleted.notify_one();
     tracing::info!(tenant.id = %tenant, "A tenant was deleted");
+    Ok(())
+}
+
+/// Deletes the sessions of a person with their workspaces, then their servers and everything else of theirs. A
+/// deletion that fails is tried again at the next check.
+async fn delete_person(
+    registry: &Arc<SessionRegistry>,
+    tenant: &TenantId,
+    user: &UserId,
+) -> Result<(), Error> {
+    let records = registry.records();
+    let all = records.sessions().of_tenant(tenant).await?;
+    let mut is_left = false;
+    for (key, owner) in all.into_iter().filter(|(_, owner)| owner == user) {
+        is_left |= !removal::remove_for_good(registry, &key, &owner).await;
+    }
+    let tenants = records.tenants().find(tenant).await?;
+    let users = records.users().find(tenant, user).await?;
+    let (Some(of), Some(person), false) = (tenants, users, is_left) else {
+        return Ok(());
+    };
+    let caller = Caller {
+        user: person.user,
+        tenant: of,
+        credential: None,
+    };
+    let servers = &registry.factory.parts.servers;
+    if let Err(error) = servers.administration(&caller).remove_all_own().await {
+        tracing::warn!(user.id = %user, ?error, "The servers of a person who is deleted are still there");
+        return Ok(());
+    }
+    registry.projection.written().await;
+    records.users().purge(tenant, user).await?;
+    registry.deleted.notify_one();
+    tracing::info!(tenant.id = %tenant, user.id = %user, "A person was deleted");
     Ok(())
 }

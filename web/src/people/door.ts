@@ -18,6 +18,7 @@ const MOST = 1000
 export const door = {
   people: (query: PeopleQuery) => request('get', '/api/people', { query }),
   change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
+  remove: ({ id, name }: Person) => request('delete', '/api/people/{id}', { path: { id }, body: { name } }),
   signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
 
   invitations: () => request('get', '/api/invitations', {}),

@@ -273,6 +273,25 @@ impl Administration<'_> {
         // between.
         let _alone = self.servers.0.changing.lock().await;
         let entry = self.find_own(name).await?;
+        self.remove_entry(&entry).await
+    }
+
+    /// Removes the servers that the caller alone uses.
+    pub async fn remove_all_own(&self) -> Result<(), Error> {
+        let _alone = self.servers.0.changing.lock().await;
+        let (tenant, person) = self.caller.whose();
+        let rows = self.servers.0.records.mcp_servers().list(tenant).await?;
+        for row in rows {
+            if row.owner.as_ref() == Some(person) {
+                let entry = self.servers.kept_entry(row).await?;
+                self.remove_entry(&entry).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove_entry(&self, entry: &ServerEntry) -> Result<(), Error> {
+        let name = entry.name.as_str();
         match &entry.scope {
             Scope::Installation => {
                 let record = RecordName::server(&entry.scope, name);
@@ -301,8 +320,8 @@ impl Administration<'_> {
             bundles::let_go(self.servers, &entry.scope, bundle).await?;
         }
         self.servers.0.health.forget(entry.tenant(), &entry.name);
-        self.servers.0.logs.forget(&entry);
-        self.servers.0.opener.outside.refused_hosts.forget(&entry);
+        self.servers.0.logs.forget(entry);
+        self.servers.0.opener.outside.refused_hosts.forget(entry);
         self.servers
             .changed(&entry.scope, name, Some(NewsKind::Removed));
         tracing::info!(mcp.server = %name, user.id = %self.caller.user.id, "An MCP server was removed");

@@ -58,6 +58,8 @@ acts! {
     UserEnabled = "user.enabled",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
+    UserGivenUp = "user.given_up",
+    UserDeleted = "user.deleted",
     PasswordSet = "user.password_set",
     MailSet = "user.mail_set",
     SetupDone = "setup.done",

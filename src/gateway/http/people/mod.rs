@@ -119,6 +119,14 @@ struct ChangePersonRequest {
     disabled: Option<bool>,
 }
 
+/// The confirmation of a deletion.
+#[derive(Deserialize, ToSchema)]
+struct DeletePersonRequest {
+    /// The person's sign-in name, typed once more.
+    #[schema(required, nullable = false)]
+    name: Option<String>,
+}
+
 impl From<ListedUser> for PersonItem {
     fn from(listed: ListedUser) -> Self {
         let user = listed.record.user;
@@ -164,7 +172,7 @@ impl PeopleQuery {
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(list_people, add_person))
-        .routes(routes!(change_person))
+        .routes(routes!(change_person, delete_person))
         .routes(routes!(sign_out_person))
         .merge(invitations::routes())
         .merge(keys::routes())
@@ -239,6 +247,25 @@ async fn change_person(
         people.set_disabled(&id, is_disabled).await?;
     }
     Ok(Json(people.find(&id).await?.into()))
+}
+
+/// Deletes a person for good, within seconds, with their sessions and files, keys, rules, skills and MCP servers. What
+/// they used stays counted, without their name. Admins delete viewers and members, owners everybody; a tenant keeps
+/// one owner who may enter.
+#[utoipa::path(delete, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
+    request_body = DeletePersonRequest,
+    responses((status = 202), (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem)))]
+async fn delete_person(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<DeletePersonRequest>,
+) -> Result<StatusCode, ApiError> {
+    let id = person_id(&id)?;
+    let name = required("name", body.name)?;
+    state.tenancy.people(&caller).delete(&id, &name).await?;
+    Ok(StatusCode::ACCEPTED)
 }
 
 /// Signs a person out of every browser; their keys stay. Admins sign out viewers and members, owners everybody.

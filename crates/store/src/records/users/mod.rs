@@ -1,5 +1,7 @@
 //! Stores the users of a tenant: people and services.
 
+mod deletion;
+
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
@@ -216,7 +218,8 @@ impl<'s> Users<'s> {
         rows.into_iter().map(UserRow::into_record).collect()
     }
 
-    /// The users of a tenant with what administrators see of them, by name: all, or the one with this id.
+    /// The users of a tenant with what administrators see of them, by name: all, or the one with this id. Those
+    /// that are to be deleted are not among them.
     pub async fn list_with_use(
         &self,
         tenant: &TenantId,
@@ -231,7 +234,8 @@ impl<'s> Users<'s> {
                     AND p.user_id = u.id) AS passkeys, \
                    (SELECT COUNT(*) FROM sessions s WHERE s.tenant = u.tenant \
                     AND s.owner = u.id AND s.delete_at IS NULL) AS sessions \
-                   FROM users u WHERE u.tenant = $1 AND ($2 = '' OR u.id = $2) ORDER BY u.name_key";
+                   FROM users u WHERE u.tenant = $1 AND ($2 = '' OR u.id = $2) AND u.delete_at IS NULL \
+                   ORDER BY u.name_key";
         let values = args![tenant.as_str(), id.map_or("", UserId::as_str)];
         let rows: Vec<ListedRow> = self.db.fetch_all(sql, values).await?;
         rows.into_iter().map(ListedRow::into_listed).collect()
@@ -318,39 +322,15 @@ impl<'s> Users<'s> {
     /// Disables a user, and deletes their sign-ins, links, gestures and grants at MCP servers. Returns false
     /// if the user does not exist or is the last owner.
     pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
-        let whom = || args![tenant.as_str(), id.as_str()];
-        let done = self
-            .db
-            .execute_all(vec![
-                Statement::required(
-                    "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND \
-                     (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
-                     AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
-                    whom(),
-                )
-                .recorded(of(ActName::UserDisabled, tenant, id)),
-                Statement::new(
-                    "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM mcp_authorizations WHERE tenant = $1 AND user_id = $2",
-                    whom(),
-                ),
-                Statement::new(
-                    "DELETE FROM mcp_grants WHERE tenant = $1 AND user_id = $2",
-                    whom(),
-                ),
-            ])
-            .await?;
+        let ended = Statement::required(
+            "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND \
+             (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
+             AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+            args![tenant.as_str(), id.as_str()],
+        );
+        let mut statements = vec![ended.recorded(of(ActName::UserDisabled, tenant, id))];
+        statements.extend(ended_access(tenant, id));
+        let done = self.db.execute_all(statements).await?;
         Ok(done.is_some())
     }
 
@@ -365,13 +345,14 @@ impl<'s> Users<'s> {
         Ok(row.is_some())
     }
 
-    /// Enables a user again. Returns false if the user does not exist.
+    /// Enables a user again. Returns false if the user does not exist, or is to be deleted.
     pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let changed = self
             .db
             .record(
                 of(ActName::UserEnabled, tenant, id),
-                "UPDATE users SET is_disabled = FALSE WHERE tenant = $1 AND id = $2",
+                "UPDATE users SET is_disabled = FALSE \
+                 WHERE tenant = $1 AND id = $2 AND delete_at IS NULL",
                 args![tenant.as_str(), id.as_str()],
             )
             .await?;
@@ -466,6 +447,19 @@ pub(super) fn args_of_user(new: &NewUser, now: Timestamp) -> Vec<Arg> {
         new.password_hash.as_deref(),
         now.0
     ]
+}
+
+/// Deletes the sign-ins of a user, and what else lets somebody act for them.
+fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
+    let deletions = [
+        "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
+        "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
+        "DELETE FROM gestures WHERE tenant = $1 AND user_id = $2",
+        "DELETE FROM mcp_authorizations WHERE tenant = $1 AND user_id = $2",
+        "DELETE FROM mcp_grants WHERE tenant = $1 AND user_id = $2",
+    ];
+    let whom = || args![tenant.as_str(), id.as_str()];
+    deletions.map(|sql| Statement::new(sql, whom())).into()
 }
 
 /// An act on a user.
