@@ -1,7 +1,7 @@
 //! A disk that is really nearly full: running tools stand still, people are told, nothing is lost, and
 //! everything goes on by itself.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use sepal::domain::Role;
 use sepal::sandbox::free_bytes;
@@ -14,14 +14,22 @@ use crate::support::{Door, Said, TestApp, TestSocket, behind_each_door, docker};
 
 behind_each_door!(containers_stand_still_while_the_disk_is_full,);
 
-/// A file system in memory that every Linux has, with a size of its own: no other test fills it or
-/// makes room on it.
-const DISK: &str = "/dev/shm";
 const MB: u64 = 1 << 20;
 /// What is left above the floor, more than the margin above which pressure ends.
 const ROOM: u64 = 96;
 /// More than that.
 const BALLAST: u64 = 128;
+
+/// A file system that no other test fills or makes room on: the small one of `tests/servers`, or
+/// without it the one in memory that every Linux has.
+fn disk() -> PathBuf {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the servers that tests need are told by the environment"
+    )]
+    let small = std::env::var_os("SEPAL_TEST_DISK");
+    small.map_or_else(|| "/dev/shm".into(), PathBuf::from)
+}
 
 /// A data folder on that disk, and a floor a little below what is left.
 struct Disk {
@@ -36,10 +44,11 @@ static TURN: Mutex<()> = Mutex::const_new(());
 impl Disk {
     async fn new() -> Self {
         let turn = TURN.lock().await;
-        let free = free_bytes(Path::new(DISK)).unwrap() / MB;
-        assert!(free > 2 * BALLAST, "{DISK} has only {free} MB");
+        let disk = disk();
+        let free = free_bytes(&disk).unwrap() / MB;
+        assert!(free > 2 * BALLAST, "{} has only {free} MB", disk.display());
         Self {
-            folder: TempDir::new_in(DISK).unwrap(),
+            folder: TempDir::new_in(disk).unwrap(),
             floor: (free - ROOM).to_string(),
             _turn: turn,
         }
@@ -55,7 +64,7 @@ impl Disk {
         let floor: u64 = self.floor.parse().unwrap();
         assert!(
             engine > floor + ROOM,
-            "the engine's disk has {engine} MB left, and {DISK} {} MB: make room there",
+            "the engine's disk has only {engine} MB left: make room for {} MB there",
             floor + ROOM
         );
     }
