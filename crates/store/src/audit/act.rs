@@ -56,6 +56,18 @@ acts! {
     InstallationAdminSet = "user.installation_admin_set",
     UserDisabled = "user.disabled",
     UserEnabled = "user.enabled",
+    RoleAdded = "role.added",
+    RoleChanged = "role.changed",
+    RoleRemoved = "role.removed",
+    /// A person or a group was given a custom role.
+    RoleGiven = "role.given",
+    /// A custom role was taken from a person or a group.
+    RoleTaken = "role.taken",
+    GroupAdded = "group.added",
+    GroupChanged = "group.changed",
+    GroupRemoved = "group.removed",
+    GroupJoined = "group.joined",
+    GroupLeft = "group.left",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
     PasswordSet = "user.password_set",

@@ -11,8 +11,10 @@ mod budgets;
 mod calibrations;
 mod checkpoints;
 mod compaction_defaults;
+mod custom_roles;
 mod dry_run_results;
 mod gestures;
+mod given_rights;
 mod idempotency_keys;
 mod identities;
 mod installation;
@@ -41,6 +43,7 @@ mod tool_definitions;
 mod tool_settings;
 mod usage;
 mod users;
+mod user_groups;
 mod versions;
 mod web_sessions;
 mod webhooks;
@@ -57,6 +60,7 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use dry_run_results::DryRunResults;
+pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
 pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
@@ -98,6 +102,7 @@ pub use usage::{
 };
 pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
+pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
 pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
@@ -162,6 +167,10 @@ impl Records {
         links: Links,
         /// Links by which new people enter.
         invitations: Invitations,
+        /// Roles that tenants made for themselves, and who has them.
+        custom_roles: CustomRoles,
+        /// Groups of people.
+        user_groups: UserGroups,
         /// Accounts at OpenID providers by which people sign in.
         identities: Identities,
         /// Sign-ins that browsers began at OpenID providers, and used logout tokens.
