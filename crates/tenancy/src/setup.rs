@@ -185,6 +185,7 @@ impl Setup<'_> {
         self.0.records().links().remove_old(now).await?;
         self.0.records().invitations().remove_old(now).await?;
         self.0.records().oidc_flows().remove_old(now).await?;
+        self.0.records().session_readings().remove_old(now).await?;
         let sign_ins = self.0.records().web_sessions();
         sign_ins
             .end_old(before(IDLE_MS), before(ABSOLUTE_MS))

@@ -1,5 +1,7 @@
 //! Custom roles and groups: who gives which rights, and from when on they count and end.
 
+mod readings;
+
 use reqwest::Method;
 use sepal::domain::{Caller, Role};
 use sepal::tenancy::Credential;

@@ -127,6 +127,10 @@ acts! {
     /// The newest link of each session that changed, so that the chain proves their journals too.
     SessionsSealed = "sessions.sealed",
     AuditExported = "audit.exported",
+    /// Somebody was let in to read the session of another person, for a reason and a limited time.
+    ReadingBegun = "session.reading_begun",
+    /// Such a permission was given back, or taken away by the owner.
+    ReadingEnded = "session.reading_ended",
     /// Somebody took the decisions of another person's session with them.
     DecisionsExported = "session.decisions_exported",
     /// Old records of the chain are removed; this record tells up to which.

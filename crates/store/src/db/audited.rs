@@ -45,6 +45,7 @@ const TABLES: &[AuditedTable] = &[
     all("user_groups"),
     all("group_members"),
     all("group_roles"),
+    but("session_readings", &["seen_at"]),
     all("links"),
     all("invitations"),
     but("identities", &["last_used_at"]),

@@ -34,6 +34,7 @@ mod rules;
 mod sandboxes;
 mod secrets;
 mod server_offers;
+mod session_readings;
 mod sessions;
 mod shared_sessions;
 mod skills;
@@ -42,8 +43,8 @@ mod texts;
 mod tool_definitions;
 mod tool_settings;
 mod usage;
-mod users;
 mod user_groups;
+mod users;
 mod versions;
 mod web_sessions;
 mod webhooks;
@@ -59,8 +60,8 @@ pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
-pub use dry_run_results::DryRunResults;
 pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
+pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
@@ -85,6 +86,7 @@ pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use server_offers::ServerOffers;
+pub use session_readings::{ListedReading, Reading, SessionReadings};
 pub use sessions::{
     AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
     SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
@@ -100,9 +102,9 @@ pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
+pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
 pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
-pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
 pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
 
@@ -165,12 +167,12 @@ impl Records {
         web_sessions: WebSessions,
         /// One-time setup and sign-in links.
         links: Links,
-        /// Links by which new people enter.
-        invitations: Invitations,
         /// Roles that tenants made for themselves, and who has them.
         custom_roles: CustomRoles,
         /// Groups of people.
         user_groups: UserGroups,
+        /// Links by which new people enter.
+        invitations: Invitations,
         /// Accounts at OpenID providers by which people sign in.
         identities: Identities,
         /// Sign-ins that browsers began at OpenID providers, and used logout tokens.
@@ -185,6 +187,8 @@ impl Records {
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
+        /// Permissions to read sessions of others.
+        session_readings: SessionReadings,
         /// Sessions shared with other readers.
         shared_sessions: SharedSessions,
         /// The full-text index of sessions.

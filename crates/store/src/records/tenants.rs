@@ -88,6 +88,7 @@ const PURGES: &[&str] = &purges! {
     "user_groups": "tenant",
     "role_holders": "tenant",
     "custom_roles": "tenant",
+    "session_readings": "tenant",
     "invitations": "tenant",
     "web_sessions": "tenant",
     "identities": "tenant",
