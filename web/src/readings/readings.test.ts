@@ -84,7 +84,7 @@ describe('readings', () => {
     const links = part.findAll('a')
     expect(links).toHaveLength(1)
     expect(links[0]?.attributes('href')).toContain('api/readings/rea_1/session?format=html&show=true')
-    await part.get('[aria-label="End reading the session of ben"]').trigger('click')
+    await part.get('[aria-label="End now: the session of ben"]').trigger('click')
     await flushPromises()
     expect(end).toHaveBeenCalledWith('rea_1')
   })
