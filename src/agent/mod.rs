@@ -70,6 +70,7 @@ pub use sessions::list::RowError;
 pub use sessions::offers::{
     GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,
 };
+pub use sessions::readings::{ReadingView, Readings};
 pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::shared::{SharedBy, SharedView, Sharing, TranscriptPart};
 pub use sessions::{Page, Sessions, SessionsSettings};

@@ -43,7 +43,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "rules", description = "Which calls run, ask or are refused"),
         (name = "skills", description = "Folders of instructions that models read when a task fits"),
         (name = "tenants", description = "Tenants of the installation, for its administrators"),
-        (name = "people", description = "People of a tenant, invitations, and API keys"),
+        (name = "people", description = "People of a tenant, their roles and groups, invitations, and API keys"),
         (name = "notifications", description = "Who is told outside of the page when calls wait"),
         (name = "gestures", description = "Fresh gestures, by which a person shows that it is they who approve, and the passkeys that make them"),
         (name = "system", description = "What this installation runs on"),

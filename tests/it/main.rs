@@ -61,6 +61,7 @@ mod replay;
 mod replicas;
 mod requirements;
 mod rest;
+mod rights;
 mod roles;
 mod rules;
 mod sandboxes;

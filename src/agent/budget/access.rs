@@ -2,7 +2,7 @@
 
 use super::Budgets;
 use crate::domain::{
-    Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Caller, Code, MicroUsd, Role, SessionId,
+    Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Caller, Code, MicroUsd, Right, SessionId,
     SessionKey, Timestamp, UserId, WARN_PERCENT,
 };
 use crate::session::Refusal;
@@ -221,7 +221,7 @@ fn view(caller: &Caller, standing: BudgetStanding, name: Option<String>) -> Budg
 }
 
 fn is_admin(caller: &Caller) -> bool {
-    caller.user.role >= Role::Admin
+    caller.may(Right::ManageBudgets)
 }
 
 fn wrong(field: &'static str, text: &str) -> Refusal {

@@ -12,6 +12,7 @@ pub(super) mod import;
 pub(super) mod list;
 pub(super) mod offers;
 mod peers;
+pub(super) mod readings;
 mod refusal;
 mod registry;
 pub(super) mod removal;
@@ -30,6 +31,7 @@ use tokio_util::task::TaskTracker;
 
 use self::approvals::Approvals;
 use self::begun_turns::BegunTurns;
+use self::readings::Readings;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
@@ -311,6 +313,11 @@ impl Sessions {
     /// The access to shared sessions.
     pub fn sharing(&self) -> Sharing<'_> {
         Sharing(self)
+    }
+
+    /// The access to sessions of other people.
+    pub fn readings(&self) -> Readings<'_> {
+        Readings(self)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was interrupted, by the store or by

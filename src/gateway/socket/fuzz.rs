@@ -3,7 +3,7 @@
 use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
 use crate::agent::{SessionAction, SubmitOptions};
-use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
+use crate::domain::{Caller, JournalId, Rights, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, ParsedCommand};
 use crate::session::Command;
 use crate::session::properties::world::{World, proposal, say};
@@ -120,6 +120,7 @@ fn caller() -> Caller {
     Caller {
         user,
         tenant,
+        custom_rights: Rights::NONE,
         credential: None,
     }
 }

@@ -69,7 +69,7 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
       rest.models().then((found) => (models.value = found.models)),
       rest.servers().then(({ items }) => (servers.value = items)),
       request('get', '/api/rules', {}).then((found) => (rules.value = (found as { rules: typeof rules.value }).rules)),
-      person.isAdmin && rest.usage({ by: 'person', sort: 'name', limit: 1000 }).then(({ items }) => (people.value = items.flatMap((item) => item.person ?? []))),
+      person.may('usage.read') && rest.usage({ by: 'person', sort: 'name', limit: 1000 }).then(({ items }) => (people.value = items.flatMap((item) => item.person ?? []))),
     ])
   }
 

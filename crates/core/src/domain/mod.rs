@@ -21,6 +21,7 @@ pub mod memo;
 pub mod package;
 pub mod request_parts;
 pub mod result_block;
+pub mod rights;
 pub mod sandbox;
 pub mod search;
 pub mod server_offer;
@@ -70,6 +71,7 @@ pub use package::{
 };
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
+pub use rights::{Right, Rights};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};

@@ -32,6 +32,10 @@ const PURGES: &[&str] = &purges! {
     "mcp_authorizations": "tenant", "user_id";
     "skill_switches": "tenant", "person";
     "skills": "tenant", "owner";
+    "role_holders": "tenant", "user_id";
+    "group_members": "tenant", "user_id";
+    "session_readings": "tenant", "owner";
+    "session_readings": "tenant", "reader";
     "links": "tenant", "user_id";
     "web_sessions": "tenant", "user_id";
     "identities": "tenant", "user_id";
@@ -119,7 +123,7 @@ mod tests {
         let named = |line: &str, table: &str| {
             let column = line.split_whitespace().next()?;
             let is_text = line.split_whitespace().nth(1) == Some("TEXT");
-            let is_person = ["owner", "user_id", "person", "subject", "member"].contains(&column);
+            let is_person = ["owner", "user_id", "person", "subject", "reader"].contains(&column);
             (is_text && is_person).then(|| format!("{table}.{column}"))
         };
         let purged: BTreeSet<String> = PURGES

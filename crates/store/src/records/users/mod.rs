@@ -468,7 +468,7 @@ fn of(name: ActName, tenant: &TenantId, id: &UserId) -> Act {
 }
 
 /// The form in which names are compared.
-fn name_key(name: &str) -> String {
+pub(super) fn name_key(name: &str) -> String {
     name.to_lowercase()
 }
 
