@@ -54,14 +54,16 @@ fn system(app: &TestApp) -> String {
     first["content"].as_str().unwrap().to_owned()
 }
 
-/// The names of the tools of the newest request.
+/// The names of the tools of the newest request, sorted.
 fn tools(app: &TestApp) -> Vec<String> {
     let asked = app.model.requests().pop().unwrap().body;
     let tools = asked["tools"].as_array().cloned().unwrap_or_default();
     let names = tools.iter().map(|tool| tool["function"]["name"].clone());
-    names
+    let mut names: Vec<String> = names
         .map(|name| name.as_str().unwrap().to_owned())
-        .collect()
+        .collect();
+    names.sort();
+    names
 }
 
 /// The refusal of a message.
