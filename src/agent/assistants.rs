@@ -438,7 +438,7 @@ impl<'s> Assistants<'s> {
                 }
                 AssistantFile::New { name, bytes } => {
                     let seen = self.attachments.look_at(tenant, &name, bytes).await;
-                    let of_files = |refusal| Refusal {
+                    let of_files = |refusal: Refusal| Refusal {
                         field: Some("files"),
                         ..refusal
                     };
