@@ -3,6 +3,7 @@
 //!
 //! [`Sessions`] is the only way in: every door tells, watches and reads sessions through it.
 
+mod assistants;
 mod attachments;
 mod audit;
 mod budget;
@@ -26,6 +27,10 @@ mod usage;
 pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
+pub use assistants::{
+    AccessEntry, AccessWhom, AssistantChoice, AssistantDraft, AssistantFile, AssistantScope,
+    AssistantView, Assistants, NamedAccess, SessionStart,
+};
 pub use attachments::{AttachmentLimits, Attachments};
 pub use audit::{
     Anchor, AuditAccess, AuditCheck, AuditError, AuditPage, AuditParts, AuditPlace, AuditSettings,

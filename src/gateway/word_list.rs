@@ -32,6 +32,10 @@ word_lists! {
     BudgetPeriod = "whole" | "day" | "month";
     /// The origin of a budget: set for this subject, set for each subject, or a setting.
     BudgetSource = "subject" | "each" | "settings";
+    /// Whose an assistant is: a person's, or the team's.
+    AssistantScope = "person" | "team";
+    /// What somebody may do with an assistant: see it, use it for sessions, edit it, or own it.
+    AssistantLevel = "see" | "use" | "edit" | "own";
     /// The state of a session.
     SessionState = "idle" | "running" | "waiting" | "failed";
     /// The readers of a shared session: everybody who is signed in to the tenant, or everybody who has the

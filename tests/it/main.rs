@@ -10,6 +10,7 @@
 mod agent_mode;
 mod approvals;
 mod architecture;
+mod assistants;
 mod attachments;
 mod audit;
 mod backup;

@@ -82,6 +82,11 @@ const ACTS: &[(&str, &str)] = &[
     ("replace_skill", "skill.replaced"),
     ("switch_skill", "skill.switched"),
     ("delete_skill", "skill.removed"),
+    ("create_assistant", "assistant.added"),
+    ("change_assistant", "assistant.changed"),
+    ("restore_assistant_version", "assistant.changed"),
+    ("set_assistant_access", "assistant.shared"),
+    ("delete_assistant", "assistant.removed"),
     ("set_model_default", "model_default.set"),
     ("set_compaction", "compaction.set"),
     ("clear_compaction", "compaction.removed"),
@@ -169,6 +174,7 @@ const NO_ACTS: &[&str] = &[
     "test_provider",
     "test_webhook",
     "undo_change",
+    "update_session_assistant",
     "upload_mcp_bundle",
     "verify_audit",
     "withdraw_message",
@@ -183,6 +189,7 @@ struct Things {
     blob: String,
     server: String,
     skill: String,
+    assistant: String,
     rule: String,
     provider: String,
     webhook: String,
@@ -206,6 +213,7 @@ impl Things {
             blob: "0".repeat(64),
             server: "nothing".to_owned(),
             skill: id("skl"),
+            assistant: id("ast"),
             rule: id("rul"),
             provider: "nothing".to_owned(),
             webhook: id("whk"),
@@ -224,6 +232,8 @@ impl Things {
             &self.session
         } else if path.starts_with("/api/skills/") {
             &self.skill
+        } else if path.starts_with("/api/assistants/") {
+            &self.assistant
         } else if path.starts_with("/api/rules/") {
             &self.rule
         } else if path.starts_with("/api/webhooks/") {
@@ -255,6 +265,7 @@ impl Things {
             .replace("{tool}", "look")
             .replace("{secret}", "A")
             .replace("{number}", "1")
+            .replace("{version}", "1")
             .replace("{path}", "a.txt")
             .replace("{sha256}", &"0".repeat(64))
     }
@@ -284,6 +295,13 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let skill = json!({ "name": format!("{name}-skill"), "description": "Helps", "body": "Help." });
     let skill = client
         .post(&format!("/api/skills?scope={scope}"), skill)
+        .await;
+    let of_whom = if scope == "tenant" { "team" } else { "person" };
+    let assistant = client
+        .post(
+            &format!("/api/assistants?scope={of_whom}"),
+            json!({ "name": "Helper" }),
+        )
         .await;
     let rule =
         json!({ "effect": "ask", "scope": scope, "server": "sandbox", "tool": "list_files" });
@@ -315,6 +333,7 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         blob: id(blob),
         server,
         skill: id(skill),
+        assistant: id(assistant),
         rule: id(rule),
         provider: provider_name,
         webhook: id(webhook),
@@ -437,6 +456,8 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
             json!({ "name": "other", "description": "x", "body": "x" })
         }
         "switch_skill" => json!({ "enabled": true }),
+        "create_assistant" | "change_assistant" => json!({ "name": "Other" }),
+        "set_assistant_access" => json!({ "entries": [] }),
         "add_webhook" => json!({ "url": "http://127.0.0.1:9/other" }),
         "undo_change" => json!({ "digest": "x" }),
         "withdraw_message" => json!({ "clientMessageId": "m1" }),
@@ -462,6 +483,7 @@ fn of_tenant(operation: &str) -> bool {
             | "add_mcp_server"
             | "create_rule"
             | "create_skill"
+            | "create_assistant"
             | "set_model_default"
             | "clear_model_default"
     )
@@ -473,6 +495,8 @@ fn query(operation: &str, scope: &str) -> String {
         "delete_budget" => format!("?level={level}&period=day"),
         "clear_model_default" => format!("?scope={level}"),
         "create_skill" => format!("?scope={scope}"),
+        "create_assistant" if scope == "tenant" => "?scope=team".to_owned(),
+        "create_assistant" => "?scope=person".to_owned(),
         "search_sessions" | "search_session" => "?q=word".to_owned(),
         "attach_file" => "?name=b.txt".to_owned(),
         "read_changed_file" => "?path=a.txt".to_owned(),
@@ -577,9 +601,14 @@ fn about<'a>(
     colleague: &'a Things,
 ) -> Vec<(&'static str, &'a Things, &'static str)> {
     let path = operation.path.as_str();
-    let is_shared_kind = ["/api/mcp/{", "/api/skills/{", "/api/rules/{"]
-        .iter()
-        .any(|start| path.starts_with(start));
+    let is_shared_kind = [
+        "/api/mcp/{",
+        "/api/skills/{",
+        "/api/assistants/{",
+        "/api/rules/{",
+    ]
+    .iter()
+    .any(|start| path.starts_with(start));
     let of_tenants = [
         "/api/providers/{",
         "/api/webhooks/{",

@@ -154,6 +154,10 @@ impl Budgets {
                 let text = "the budget of a turn is a setting (`agent.chat.request_budget`)";
                 Err(Refusal::of_field(Code::ReadOnly, "level", text).into())
             }
+            BudgetLevel::Assistant => {
+                let text = "the budget of an assistant is a part of the assistant";
+                Err(Refusal::of_field(Code::ReadOnly, "level", text).into())
+            }
             BudgetLevel::Own => {
                 if !caller.user.role.may_act() {
                     return Err(not_allowed("a viewer may read, not act"));
@@ -207,7 +211,7 @@ fn view(caller: &Caller, standing: BudgetStanding, name: Option<String>) -> Budg
     let level = standing.budget.level;
     let is_admin = is_admin(caller);
     let may_change = match level {
-        BudgetLevel::Turn => false,
+        BudgetLevel::Turn | BudgetLevel::Assistant => false,
         BudgetLevel::Own => caller.user.role.may_act(),
         BudgetLevel::Session | BudgetLevel::Person | BudgetLevel::Tenant => is_admin,
     };

@@ -9,7 +9,7 @@ use crate::agent::effects::model_request::meter::seen;
 use crate::agent::effects::tool_call::proposal::propose_for_view;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::request::{SessionAction, Submission, ViewRequest};
-use crate::domain::TurnId;
+use crate::domain::{Code, TurnId};
 use crate::mcp::Form;
 use crate::session::{
     Command, Decision, Edit, ElicitationAction, ElicitationReply, Refusal, ViewCall,
@@ -50,6 +50,8 @@ pub(super) fn of_action(
             Command::Decide(with_edit(decision, args, replica))
         }
         SessionAction::CallByView(asked) => called_by_view(*asked, replica),
+        // The task looks the version up first, and asks with a command.
+        SessionAction::UpdateAssistant { .. } => return Err(no_assistant()),
         SessionAction::Command(Command::AnswerElicitation(reply)) => {
             let invalid = problem_with(&reply, replica);
             Command::AnswerElicitation(ElicitationReply { invalid, ..reply })
@@ -59,6 +61,11 @@ pub(super) fn of_action(
     };
     can_be_answered(&command, replica)?;
     Ok(command)
+}
+
+pub(super) fn no_assistant() -> Refusal {
+    let text = "the session was not started with an assistant";
+    Refusal::new(Code::NothingToDo, text)
 }
 
 /// Fills in the edit that changed arguments make of a call.

@@ -65,6 +65,7 @@ fn send(world: &mut World, packet: &str) {
                 SessionAction::CallByView(asked) => {
                     assert!(asked.args.is_object() && asked.at.server.is_empty());
                 }
+                SessionAction::UpdateAssistant { .. } => {}
             }
         }
         Ok(ParsedCommand::Fork(request)) => assert!(request.then.len() <= 2),
@@ -83,7 +84,10 @@ fn check_options(action: &SessionAction, options: &SubmitOptions) {
             assert_eq!(without_proof, SubmitOptions::default());
         }
         SessionAction::Command(Command::Say { .. }) => assert!(!has_proof),
-        SessionAction::Command(_) | SessionAction::Choose(_) | SessionAction::CallByView(_) => {
+        SessionAction::Command(_)
+        | SessionAction::Choose(_)
+        | SessionAction::CallByView(_)
+        | SessionAction::UpdateAssistant { .. } => {
             assert_eq!(*options, SubmitOptions::default());
         }
     }

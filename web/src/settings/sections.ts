@@ -2,7 +2,7 @@
 import type { Me, Right } from '@/wire/restTypes'
 import './texts.en.json'
 
-export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'skills' | 'rules' | 'keys' | 'sharing' | 'readings' | 'people' | 'roles' | 'tenants' | 'about'
+export type SectionId = 'profile' | 'appearance' | 'notifications' | 'keyboard' | 'assistants' | 'skills' | 'rules' | 'keys' | 'sharing' | 'readings' | 'people' | 'roles' | 'tenants' | 'about'
 
 export interface Section {
   id: SectionId
@@ -25,6 +25,7 @@ export const SETTINGS: readonly Section[] = [
   { id: 'appearance', name: 'settings.appearance', holds: ['settings.theme.legend', 'settings.theme.dark', 'settings.density.legend', 'settings.reader'], isFor: forEverybody },
   { id: 'notifications', name: 'settings.section.notifications', holds: ['settings.find.mail', 'settings.find.webhooks'], isFor: forEverybody },
   { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
+  { id: 'assistants', name: 'settings.section.assistants', holds: ['settings.find.openings'], isFor: forPeople },
   { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && me.user.role !== 'viewer' },
   { id: 'rules', name: 'settings.section.rules', holds: ['settings.find.approvals'], isFor: forPeople },
   { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },

@@ -56,9 +56,9 @@ pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
-    ApiKeyId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration, JournalId,
-    ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, SkillId,
-    TenantId, TurnId, UserId, WebhookId,
+    ApiKeyId, AssistantId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration,
+    JournalId, ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId,
+    SkillId, TenantId, TurnId, UserId, WebhookId,
 };
 pub use mcp_server::{
     McpBundle, McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::assistant::SessionAssistant;
 use super::call::{
     CallTask, Completion, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision,
     Proposal, SamplingProblem, ViewCall,
@@ -29,6 +30,8 @@ pub struct Genesis {
     pub sandbox: SandboxId,
     /// The session's model.
     pub model: ModelChoice,
+    /// The assistant that the session is started with.
+    pub assistant: Option<Arc<SessionAssistant>>,
 }
 
 /// A command to a session.
@@ -132,6 +135,12 @@ pub enum Command {
     ChooseModel {
         /// The new model; the shell has checked that the provider exists.
         model: ModelChoice,
+    },
+    /// Takes another version of the session's assistant into use.
+    UpdateAssistant {
+        /// The new version; the shell has checked that the person may use it.
+        assistant: Arc<SessionAssistant>,
+        by: Actor,
     },
     /// Sets how much of the past the model reads: its whole window, or the configured amount.
     ChooseWindow {

@@ -4,6 +4,7 @@
 //! A session is the fold of its journal. [`decide()`] turns commands into events, the fold
 //! ([`SessionState::apply`]) turns events into state, and [`effects()`] lists the work that has to run.
 
+mod assistant;
 mod call;
 mod command;
 mod decide;
@@ -40,6 +41,10 @@ pub mod properties;
 #[cfg(test)]
 mod stories;
 
+pub use assistant::{
+    AllowedModel, AssistantBudget, AssistantDefinition, Narrowing, ServerTools, SessionAssistant,
+    ToolSelection,
+};
 pub use call::{
     ApprovalRequirement, Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun,
     DryRunChange, DryRunFile, DryRunReport, DryRunStatus, Elicitation, ElicitationAction,

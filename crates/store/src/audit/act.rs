@@ -115,6 +115,12 @@ acts! {
     SkillReplaced = "skill.replaced",
     SkillRemoved = "skill.removed",
     SkillSwitched = "skill.switched",
+    AssistantAdded = "assistant.added",
+    /// A new version was stored.
+    AssistantChanged = "assistant.changed",
+    AssistantRemoved = "assistant.removed",
+    /// It was said anew who may do what with an assistant.
+    AssistantShared = "assistant.shared",
     ModelDefaultSet = "model_default.set",
     ModelDefaultRemoved = "model_default.removed",
     CompactionSet = "compaction.set",

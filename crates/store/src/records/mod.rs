@@ -5,6 +5,7 @@
 
 mod admission;
 mod api_keys;
+mod assistants;
 mod attachments;
 mod audit;
 mod budgets;
@@ -51,6 +52,10 @@ mod webhooks;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
+pub use assistants::{
+    AssistantAccess, AssistantLevel, AssistantRow, AssistantVersion, Assistants, MOST_VERSIONS,
+    NewAssistantVersion,
+};
 pub use attachments::{AttachedTo, Attachments, PutOutcome};
 pub use audit::{
     AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, LeaseName, Note,
@@ -183,6 +188,8 @@ impl Records {
         gestures: Gestures,
         /// The audit of everything that people and the gateway do, other than in sessions.
         audit: Audit,
+        /// Assistants with their versions.
+        assistants: Assistants,
         /// Attachments of sessions.
         attachments: Attachments,
         /// The lists of sessions.

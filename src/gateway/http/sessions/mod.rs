@@ -78,6 +78,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(commands::call_for_view))
         .routes(routes!(commands::close_view))
         .routes(routes!(commands::choose_model))
+        .routes(routes!(commands::update_session_assistant))
         .routes(routes!(commands::choose_window))
         .routes(routes!(commands::choose_compaction))
 }
