@@ -67,6 +67,10 @@ impl Groups<'_> {
         self.check_manages()?;
         let administration = self.tenancy.administration();
         let found = administration.group(self.tenant(), id).await?;
+        if change.name.is_some() {
+            // The groups of a provider fill the group of their name.
+            self.check_may_fill(&found)?;
+        }
         let roles = match &change.roles {
             Some(wanted) => {
                 let roles = administration.role_change(self.tenant(), &found.roles, wanted);
@@ -89,14 +93,14 @@ impl Groups<'_> {
 
     /// Deletes a group; its members stay in the tenant.
     pub async fn remove(self, id: &str) -> Result<(), Error> {
-        self.find_manageable(id).await?;
+        self.check_may_choose(id).await?;
         let administration = self.tenancy.administration();
         administration.remove_group(self.tenant(), id).await
     }
 
     /// Makes a person a member.
     pub async fn add_member(self, id: &str, user: &UserId) -> Result<(), Error> {
-        self.find_manageable(id).await?;
+        self.check_may_choose(id).await?;
         let administration = self.tenancy.administration();
         administration
             .add_group_member(self.tenant(), id, user)
@@ -105,24 +109,29 @@ impl Groups<'_> {
 
     /// Removes a member.
     pub async fn remove_member(self, id: &str, user: &UserId) -> Result<(), Error> {
-        self.find_manageable(id).await?;
+        self.check_may_choose(id).await?;
         let administration = self.tenancy.administration();
         administration
             .remove_group_member(self.tenant(), id, user)
             .await
     }
 
-    /// Finds a group whose membership the caller may give and take.
-    async fn find_manageable(&self, id: &str) -> Result<GroupView, Error> {
+    /// Checks that the caller may give and take the membership of a group.
+    async fn check_may_choose(&self, id: &str) -> Result<(), Error> {
         self.check_manages()?;
         let administration = self.tenancy.administration();
         let found = administration.group(self.tenant(), id).await?;
+        self.check_may_fill(&found)
+    }
+
+    /// Checks that the caller may give the rights that members have.
+    fn check_may_fill(&self, found: &GroupView) -> Result<(), Error> {
         let rights = found
             .roles
             .iter()
             .fold(Rights::NONE, |all, role| all.and(role.rights));
         if self.caller.may_not_give(rights).is_empty() {
-            return Ok(found);
+            return Ok(());
         }
         Err(Error::Refused(
             "the roles of this group have rights that you do not have: ask an owner",

@@ -225,6 +225,9 @@ async fn nobody_gives_or_takes_a_right_that_they_lack() {
     patch(&admin, &group, json!({ "description": "Who reads" }))
         .await
         .ok(200);
+    // A group of a provider could fill it by its new name.
+    let renamed = patch(&admin, &group, json!({ "name": "staff" })).await;
+    renamed.problem(403, "not_allowed");
     let own = format!("{group}/members/{}", id_of(&admin).await);
     admin.put(&own, json!({})).await.problem(403, "not_allowed");
 }
