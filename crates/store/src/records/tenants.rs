@@ -357,48 +357,63 @@ impl TenantRow {
     }
 }
 
+/// Reads the migrations, for tests that compare them with lists.
+#[cfg(test)]
+pub(super) mod schema_columns {
+    use std::collections::BTreeSet;
+
+    /// The columns of a kind of database that hold text, each with its table, as the migrations leave them.
+    pub(in super::super) fn texts(kind: &str) -> BTreeSet<(String, String)> {
+        let folder = format!("{}/../../migrations/{kind}", env!("CARGO_MANIFEST_DIR"));
+        let files = std::fs::read_dir(folder).unwrap();
+        let files: BTreeSet<_> = files.map(|file| file.unwrap().path()).collect();
+        let mut columns = BTreeSet::new();
+        for file in files {
+            let text = std::fs::read_to_string(file).unwrap();
+            let mut table = "";
+            for line in text.lines() {
+                let line = line.trim_end_matches([',', ';']);
+                let words: Vec<&str> = line.split_whitespace().collect();
+                match words[..] {
+                    ["CREATE", "TABLE", name, "("] => table = name,
+                    ["DROP", "TABLE", name] => columns.retain(|(table, _)| table != name),
+                    ["ALTER", "TABLE", old, "RENAME", "TO", new] => {
+                        let renamed = columns.into_iter().map(|(table, column): (String, _)| {
+                            (if table == old { new.to_owned() } else { table }, column)
+                        });
+                        columns = renamed.collect();
+                    }
+                    ["ALTER", "TABLE", name, "ADD", "COLUMN", column, "TEXT", ..] => {
+                        columns.insert((name.to_owned(), column.to_owned()));
+                    }
+                    [column, "TEXT", ..] => {
+                        columns.insert((table.to_owned(), column.to_owned()));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        columns
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::PURGES;
-
-    fn of_table(name: &str) -> String {
-        format!("DELETE FROM {} ", name.trim_end_matches(';'))
-    }
+    use super::schema_columns::texts;
 
     /// Asserts that no table keeps rows of a deleted tenant: each table to which the migrations give a
     /// column `tenant` or `scope` is purged by that column.
     #[test]
     fn every_table_with_rows_of_tenants_is_purged() {
         for kind in ["sqlite", "postgres"] {
-            let folder = format!("{}/../../migrations/{kind}", env!("CARGO_MANIFEST_DIR"));
-            let mut wanted: BTreeSet<String> = BTreeSet::new();
-            let files = std::fs::read_dir(folder).unwrap();
-            let files: BTreeSet<_> = files.map(|file| file.unwrap().path()).collect();
-            for file in files {
-                let text = std::fs::read_to_string(file).unwrap();
-                let mut table = String::new();
-                for line in text.lines() {
-                    let words: Vec<&str> = line.split_whitespace().collect();
-                    match words[..] {
-                        ["CREATE", "TABLE", name, "("] => name.clone_into(&mut table),
-                        ["DROP", "TABLE", name] => {
-                            let gone = of_table(name);
-                            wanted.retain(|sql| !sql.starts_with(&gone));
-                        }
-                        ["ALTER", "TABLE", old, "RENAME", "TO", new] => {
-                            let (old, new) = (of_table(old), of_table(new));
-                            let renamed = wanted.iter().map(|sql| sql.replace(&old, &new));
-                            wanted = renamed.collect();
-                        }
-                        [column @ ("tenant" | "scope"), "TEXT", ..] => {
-                            wanted.insert(format!("DELETE FROM {table} WHERE {column} = $1"));
-                        }
-                        _ => {}
-                    }
-                }
-            }
+            let mut wanted: BTreeSet<String> = texts(kind)
+                .into_iter()
+                .filter(|(_, column)| ["tenant", "scope"].contains(&column.as_str()))
+                .map(|(table, column)| format!("DELETE FROM {table} WHERE {column} = $1"))
+                .collect();
             assert!(wanted.remove("DELETE FROM package_volumes WHERE scope = $1"));
             let purged: BTreeSet<String> = PURGES.iter().map(|it| (*it).to_owned()).collect();
             assert_eq!(wanted, purged, "{kind}");
