@@ -128,28 +128,25 @@ async fn keep(keys: &IdempotencyKeys, keyed: &KeyedRequest, response: Response) 
     };
     let text = std::str::from_utf8(&bytes).ok();
     let text = text.filter(|text| text.len() <= MAX_ANSWER);
-    let may_run_again = match may_run_again(keys, keyed, parts.status).await {
-        Ok(may_run_again) => may_run_again,
-        Err(error) => {
-            warn(Err(error));
-            false
-        }
-    };
-    let kept = match text.filter(|_| !may_run_again) {
-        Some(text) => {
-            let kind = match &refused {
-                Some(_) => Some("application/problem+json".to_owned()),
-                None => header(&parts.headers, &CONTENT_TYPE).map(ToOwned::to_owned),
-            };
-            let answer = KeptAnswer {
-                status: parts.status.as_u16(),
-                content_type: kind,
-                body: text.to_owned(),
-            };
-            keys.answer(keyed, &answer).await
-        }
+    let kept = match may_run_again(keys, keyed, parts.status).await {
+        Ok(true) => Ok(()),
+        Err(error) => Err(error),
         // A large answer is that of a read.
-        None => keys.forget_unchanged(keyed).await.map(drop),
+        Ok(false) => match text {
+            None => keys.forget_unchanged(keyed).await.map(drop),
+            Some(text) => {
+                let kind = match &refused {
+                    Some(_) => Some("application/problem+json".to_owned()),
+                    None => header(&parts.headers, &CONTENT_TYPE).map(ToOwned::to_owned),
+                };
+                let answer = KeptAnswer {
+                    status: parts.status.as_u16(),
+                    content_type: kind,
+                    body: text.to_owned(),
+                };
+                keys.answer(keyed, &answer).await
+            }
+        },
     };
     warn(kept);
     if refused.is_some() {

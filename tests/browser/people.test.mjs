@@ -146,7 +146,7 @@ story('an owner invites by a link, makes who came a viewer, and ends and restore
   await row(page, 'cleo').getByRole('button', { name: 'More for cleo' }).click()
   await page.getByRole('menuitem', { name: 'Delete…' }).click()
   const deletion = page.getByRole('dialog', { name: 'Delete cleo?' })
-  await deletion.getByRole('button', { name: 'Delete' }).click()
+  assert.equal(await deletion.getByRole('button', { name: 'Delete' }).getAttribute('aria-disabled'), 'true')
   await deletion.getByLabel('Type cleo to confirm').fill('cleo')
   await isAccessible(page, 'the question before somebody is deleted')
   await page.keyboard.press('Enter')

@@ -47,6 +47,14 @@ async fn who_administers_the_installation_is_said_on_the_command_line() {
 
     told(&["add", "ben", "--installation-admin"]);
     assert!(told(&["list"]).contains("ben  member  installation admin"));
+    told(&["delete", "ben", "--yes"]);
+    // The running server deletes him.
+    let deleted = async {
+        while told(&["list"]).contains("ben  ") {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, deleted).await.unwrap();
 }
 
 #[tokio::test]

@@ -146,6 +146,9 @@ impl Sessions {
         registry
             .tasks
             .spawn(standing::heed_standing(Arc::downgrade(&registry)));
+        registry
+            .tasks
+            .spawn(standing::delete_given_up(Arc::downgrade(&registry)));
         approvals::expiry::start(&registry);
         if registry.cluster.is_shared() {
             registry

@@ -15,8 +15,29 @@ use crate::store::clock::now;
 /// The pause between two checks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Checks until the registry stops.
+/// Checks who may act until the registry stops.
 pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
+    repeat(inner, async |registry| {
+        if let Err(error) = end_barred_turns(registry).await {
+            tracing::debug!(?error, "Who may still act cannot be read");
+        }
+    })
+    .await;
+}
+
+/// Deletes given-up tenants and people until the registry stops. Apart from the check of who may act, which must not
+/// wait for the sessions of somebody who had thousands.
+pub(super) async fn delete_given_up(inner: Weak<SessionRegistry>) {
+    repeat(inner, async |registry| {
+        if let Err(error) = delete_all_given_up(registry).await {
+            tracing::debug!(?error, "Who is to be deleted cannot be read");
+        }
+    })
+    .await;
+}
+
+/// Does some work at intervals until the registry stops, which ends running work too.
+async fn repeat(inner: Weak<SessionRegistry>, work: impl AsyncFn(&Arc<SessionRegistry>)) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -31,14 +52,11 @@ pub(super) async fn heed_standing(inner: Weak<SessionRegistry>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
-        let advancing = stop.run_until_cancelled(advance(&registry));
-        if let Some(Err(error)) = advancing.await {
-            tracing::debug!(?error, "Who may still act cannot be read");
-        }
+        stop.run_until_cancelled(work(&registry)).await;
     }
 }
 
-async fn advance(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
+async fn end_barred_turns(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for key in registry.records().sessions().of_barred().await? {
         // The session checks first whether its person may act.
         registry.review_one(&key).await;
@@ -59,11 +77,21 @@ async fn advance(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
             end_turn(registry, &key).await;
         }
     }
+    Ok(())
+}
+
+/// One deletion that fails does not hold up the others.
+async fn delete_all_given_up(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
     for tenant in registry.records().tenants().given_up().await? {
-        delete_tenant(registry, &tenant).await?;
+        if let Err(error) = delete_tenant(registry, &tenant).await {
+            tracing::warn!(tenant.id = %tenant, ?error, "A tenant that was given up is still there");
+        }
     }
     for (tenant, user) in registry.records().users().given_up().await? {
-        delete_person(registry, &tenant, &user).await?;
+        if let Err(error) = delete_person(registry, &tenant, &user).await {
+            tracing::warn!(tenant.id = %tenant, user.id = %user, ?error,
+                "A person who was given up is still there");
+        }
     }
     Ok(())
 }
@@ -94,7 +122,8 @@ async fn end_turn(registry: &Arc<SessionRegistry>, key: &SessionKey) {
 /// is tried again at the next check.
 async fn delete_tenant(registry: &Arc<SessionRegistry>, tenant: &TenantId) -> Result<(), Error> {
     let mut is_left = false;
-    for (key, owner) in registry.records().sessions().of_tenant(tenant).await? {
+    let sessions = registry.records().sessions();
+    for (key, owner) in sessions.of_tenant(tenant, None).await? {
         is_left |= !removal::remove_for_good(registry, &key, &owner).await;
     }
     if is_left {
@@ -115,14 +144,14 @@ async fn delete_person(
     user: &UserId,
 ) -> Result<(), Error> {
     let records = registry.records();
-    let all = records.sessions().of_tenant(tenant).await?;
+    let sessions = records.sessions();
     let mut is_left = false;
-    for (key, owner) in all.into_iter().filter(|(_, owner)| owner == user) {
+    for (key, owner) in sessions.of_tenant(tenant, Some(user)).await? {
         is_left |= !removal::remove_for_good(registry, &key, &owner).await;
     }
-    let tenants = records.tenants().find(tenant).await?;
-    let users = records.users().find(tenant, user).await?;
-    let (Some(of), Some(person), false) = (tenants, users, is_left) else {
+    let found_tenant = records.tenants().find(tenant).await?;
+    let found_person = records.users().find(tenant, user).await?;
+    let (Some(of), Some(person), false) = (found_tenant, found_person, is_left) else {
         return Ok(());
     };
     let caller = Caller {

@@ -7,6 +7,7 @@ mod notifications;
 mod shared_sessions;
 mod skills;
 mod texts;
+mod users;
 mod versions;
 mod waiting;
 

@@ -170,10 +170,16 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// Every session of a tenant, with its owner.
-    pub async fn of_tenant(&self, tenant: &TenantId) -> Result<Vec<(SessionKey, UserId)>, Error> {
-        let sql = "SELECT * FROM sessions WHERE tenant = $1 ORDER BY id";
-        let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
+    /// Every session of a tenant, or of one of its people, with its owner.
+    pub async fn of_tenant(
+        &self,
+        tenant: &TenantId,
+        owner: Option<&UserId>,
+    ) -> Result<Vec<(SessionKey, UserId)>, Error> {
+        let sql =
+            "SELECT * FROM sessions WHERE tenant = $1 AND ($2 = '' OR owner = $2) ORDER BY id";
+        let values = args![tenant.as_str(), owner.map_or("", UserId::as_str)];
+        let rows: Vec<Row> = self.db.fetch_all(sql, values).await?;
         rows.into_iter()
             .map(|row| row.into_row().map(|row| (row.key, row.owner)))
             .collect()

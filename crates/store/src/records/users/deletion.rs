@@ -4,7 +4,7 @@ use super::super::super::Error;
 use super::super::super::audit::ActName;
 use super::super::super::db::{Statement, args};
 use super::super::{tenant_id, user_id};
-use super::{Users, ended_access, of};
+use super::{Users, ended_access, is_not_last_owner, of};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
 
 /// Builds the statements that delete a user's rows, from tables with the columns that name the tenant and the
@@ -67,10 +67,11 @@ impl Users<'_> {
         id: &UserId,
         now: Timestamp,
     ) -> Result<bool, Error> {
-        let sql = "UPDATE users SET is_disabled = TRUE, delete_at = COALESCE(delete_at, $3) \
-                   WHERE tenant = $1 AND id = $2 AND \
-                   (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
-                   AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))";
+        let sql = concat!(
+            "UPDATE users SET is_disabled = TRUE, delete_at = COALESCE(delete_at, $3) \
+             WHERE tenant = $1 AND id = $2 AND ",
+            is_not_last_owner!()
+        );
         let values = args![tenant.as_str(), id.as_str(), now.0];
         let ended = Statement::required(sql, values).recorded(of(ActName::UserGivenUp, tenant, id));
         let mut statements = vec![ended];

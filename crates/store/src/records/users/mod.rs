@@ -42,6 +42,15 @@ macro_rules! user_where {
     };
 }
 
+/// A condition: the user `$2` of the tenant `$1` is not the last owner who may enter.
+macro_rules! is_not_last_owner {
+    () => {
+        "(role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 AND o.id <> $2 \
+         AND o.role = 'owner' AND NOT o.is_disabled))"
+    };
+}
+use is_not_last_owner;
+
 /// A user to add.
 #[derive(Clone)]
 pub struct NewUser {
@@ -283,9 +292,11 @@ impl<'s> Users<'s> {
             .db
             .record(
                 act,
-                "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR \
-                 role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
-                 AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+                concat!(
+                    "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR ",
+                    is_not_last_owner!(),
+                    ")"
+                ),
                 args![tenant.as_str(), id.as_str(), role.as_str()],
             )
             .await?;
@@ -323,9 +334,10 @@ impl<'s> Users<'s> {
     /// if the user does not exist or is the last owner.
     pub async fn disable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let ended = Statement::required(
-            "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND \
-             (role <> 'owner' OR EXISTS (SELECT 1 FROM users o WHERE o.tenant = $1 \
-             AND o.id <> $2 AND o.role = 'owner' AND NOT o.is_disabled))",
+            concat!(
+                "UPDATE users SET is_disabled = TRUE WHERE tenant = $1 AND id = $2 AND ",
+                is_not_last_owner!()
+            ),
             args![tenant.as_str(), id.as_str()],
         );
         let mut statements = vec![ended.recorded(of(ActName::UserDisabled, tenant, id))];
