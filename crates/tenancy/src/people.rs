@@ -96,7 +96,7 @@ impl<'a> People<'a> {
 
     /// Deletes a person with everything of theirs, for good. `name` is theirs, as whoever deletes them has typed it.
     pub async fn delete(self, id: &UserId, name: &str) -> Result<(), Error> {
-        let found = self.find_subordinate(id).await?;
+        let found = self.find_below(id, Right::ManagePeople).await?;
         if *id == self.caller.user.id {
             return Err(Error::Refused("nobody can delete themselves"));
         }
