@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::attachments::Attachments;
 use super::mailbox::store_away;
-use super::sessions::list::RowError;
+use crate::agent::row_error::RowError;
 use crate::domain::{
-    AssistantId, Attachment, BlobId, Caller, Code, Role, SessionKey, Share, TenantId, UserId,
+    AssistantId, Attachment, BlobId, Caller, Code, Right, Role, SessionKey, Share, TenantId, UserId,
 };
 use crate::providers::{Providers, WantedModel};
 use crate::session::{AssistantDefinition, ModelChoice, Narrowing, Refusal, SessionAssistant};
@@ -44,7 +44,7 @@ pub struct AssistantChoice {
 pub enum AssistantScope {
     /// The caller's own.
     Person,
-    /// The team's, which admins administer.
+    /// The team's, which those with [`Right::ManageAssistants`] administer.
     Team,
 }
 
@@ -126,7 +126,7 @@ impl<'s> Assistants<'s> {
         let rows = rows.list(&caller.tenant.id, &caller.user.id).await;
         let rows = rows.map_err(|error| away(&error))?;
         let views = rows.into_iter().filter_map(|row| {
-            let level = level_of(&row, (&caller.user.id, caller.user.role))?;
+            let level = level_of(&row, caller.into())?;
             Some(AssistantView { row, level })
         });
         Ok(views.collect())
@@ -137,7 +137,7 @@ impl<'s> Assistants<'s> {
         let rows = self.records.assistants();
         let row = rows.find(&caller.tenant.id, &caller.user.id, id).await;
         let row = row.map_err(|error| away(&error))?.ok_or_else(missing)?;
-        let level = level_of(&row, (&caller.user.id, caller.user.role)).ok_or_else(missing)?;
+        let level = level_of(&row, caller.into()).ok_or_else(missing)?;
         Ok(AssistantView { row, level })
     }
 
@@ -164,7 +164,7 @@ impl<'s> Assistants<'s> {
         check_acts(caller)?;
         let (owner, access) = match scope {
             AssistantScope::Person => (Some(&caller.user.id), Vec::new()),
-            AssistantScope::Team if is_team_admin(caller.user.role) => {
+            AssistantScope::Team if caller.may(Right::ManageAssistants) => {
                 let everybody = AssistantAccess {
                     person: None,
                     level: AssistantLevel::Use,
@@ -172,7 +172,8 @@ impl<'s> Assistants<'s> {
                 (None, vec![everybody])
             }
             AssistantScope::Team => {
-                let text = "only admins make assistants of the team";
+                let text =
+                    "you lack the right `assistants.manage`, which assistants of the team need";
                 return Err(Refusal::new(Code::NotAllowed, text));
             }
         };
@@ -291,7 +292,7 @@ impl<'s> Assistants<'s> {
         Ok(named)
     }
 
-    /// Says anew who may do what. The person who made it, or the admins for the team's, always own it.
+    /// Says anew who may do what. The person who made it always owns it, and the team's those who administer them.
     pub async fn set_access(
         &self,
         caller: &Caller,
@@ -556,7 +557,17 @@ async fn usable(
     let row = row.ok_or_else(|| gone(assistant))?;
     let user = records.users().find(tenant, owner).await;
     let user = user.map_err(|error| away(&error))?;
-    let level = user.and_then(|found| level_of(&row, (owner, found.user.role)));
+    let custom = records.custom_roles().rights_of(tenant, owner).await;
+    let custom = custom.map_err(|error| away(&error))?;
+    let level = user.and_then(|found| {
+        let rights = found.user.built_in_rights().and(custom);
+        let who = Standing {
+            id: owner,
+            role: found.user.role,
+            administers: rights.has(Right::ManageAssistants),
+        };
+        level_of(&row, who)
+    });
     if level.is_some_and(|level| level >= AssistantLevel::Use) {
         return Ok(row);
     }
@@ -568,26 +579,40 @@ async fn usable(
     Err(Refusal::new(Code::NotAllowed, text))
 }
 
+/// What counts of somebody for what they may do with an assistant.
+#[derive(Debug, Clone, Copy)]
+struct Standing<'a> {
+    id: &'a UserId,
+    role: Role,
+    /// They have [`Right::ManageAssistants`].
+    administers: bool,
+}
+
+impl<'a> From<&'a Caller> for Standing<'a> {
+    fn from(caller: &'a Caller) -> Self {
+        Self {
+            id: &caller.user.id,
+            role: caller.user.role,
+            administers: caller.may(Right::ManageAssistants),
+        }
+    }
+}
+
 /// What somebody may do with an assistant; `None` = to them it does not exist. A viewer only reads.
-fn level_of(row: &AssistantRow, (who, role): (&UserId, Role)) -> Option<AssistantLevel> {
-    let is_own = row.owner.as_ref() == Some(who);
+fn level_of(row: &AssistantRow, who: Standing<'_>) -> Option<AssistantLevel> {
+    let is_own = row.owner.as_ref() == Some(who.id);
     let is_of_team = row.owner.is_none() || row.team_level.is_some();
-    let given = if is_own || (is_of_team && is_team_admin(role)) {
+    let given = if is_own || (is_of_team && who.administers) {
         Some(AssistantLevel::Own)
     } else {
         row.own_level.max(row.team_level)
     };
-    let most = if role.may_act() {
+    let most = if who.role.may_act() {
         AssistantLevel::Own
     } else {
         AssistantLevel::See
     };
     given.map(|given| given.min(most))
-}
-
-/// Returns true if a role administers the assistants of the team.
-fn is_team_admin(role: Role) -> bool {
-    role >= Role::Admin
 }
 
 fn check_acts(caller: &Caller) -> Result<(), Refusal> {
@@ -639,8 +664,8 @@ fn away(error: &store::Error) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::level_of;
-    use crate::domain::{AssistantId, Role, Timestamp, UserId};
+    use super::{Standing, level_of};
+    use crate::domain::{AssistantId, Right, Role, Timestamp, UserId};
     use crate::store::records::AssistantLevel::{Edit, Own, See, Use};
     use crate::store::records::AssistantRow;
 
@@ -684,7 +709,21 @@ mod tests {
             (row(None, None, None), Role::Admin, Some(Own)),
             (row(None, None, Some(Use)), Role::Member, Some(Use)),
         ] {
-            assert_eq!(level_of(&row, (&me, role)), expected, "{row:?} {role:?}");
+            let who = Standing {
+                id: &me,
+                role,
+                administers: role.rights().has(Right::ManageAssistants),
+            };
+            assert_eq!(level_of(&row, who), expected, "{row:?} {role:?}");
+        }
+        // A custom role gives the right, and a viewer still only reads.
+        for (role, expected) in [(Role::Member, Own), (Role::Viewer, See)] {
+            let who = Standing {
+                id: &me,
+                role,
+                administers: true,
+            };
+            assert_eq!(level_of(&row(None, None, None), who), Some(expected));
         }
     }
 }

@@ -17,6 +17,7 @@ mod journal;
 mod mailbox;
 mod notifications;
 mod request;
+mod row_error;
 mod rules;
 mod search;
 mod service_events;
@@ -58,6 +59,7 @@ pub use notifications::{
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
 pub use request::{SessionAction, SessionRequest, SubmitOptions, ViewContext, ViewRequest};
+pub use row_error::RowError;
 pub use rules::{
     Change, CreatedRule, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,
@@ -71,7 +73,6 @@ pub use sessions::files::changes::WorkspaceHistory;
 pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, ImportResult, Importing};
-pub use sessions::list::RowError;
 pub use sessions::offers::{
     GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,
 };

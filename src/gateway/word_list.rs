@@ -50,8 +50,8 @@ word_lists! {
     /// A right, which a role gives.
     UserRight = "people.manage" | "people.manage_admins" | "keys.manage" | "roles.manage"
         | "groups.manage" | "rules.manage" | "budgets.manage" | "servers.manage" | "providers.manage"
-        | "models.manage" | "models.test" | "skills.manage" | "sharing.manage" | "webhooks.manage"
-        | "audit.read" | "usage.read" | "network.open" | "sessions.read_content";
+        | "models.manage" | "models.test" | "skills.manage" | "assistants.manage" | "sharing.manage"
+        | "webhooks.manage" | "audit.read" | "usage.read" | "network.open" | "sessions.read_content";
     /// The protocol of a model provider.
     ProviderWire = "openai" | "anthropic" | "gemini" | "openai-compatible" | "scripted";
     /// The place where a model provider is stored.

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::Sessions;
-use super::list::RowError;
 use super::refusal::not_found;
 use super::shared::TranscriptPart;
 use crate::agent::journal::Journal;
+use crate::agent::row_error::RowError;
 use crate::domain::{Attachment, BlobId, Caller, Code, Right, SessionId, SessionKey, Timestamp};
 use crate::session::Refusal;
 use crate::store::records::{ListedReading, Reading};

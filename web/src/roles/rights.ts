@@ -17,6 +17,7 @@ export const RIGHTS: readonly Right[] = [
   'models.manage',
   'models.test',
   'skills.manage',
+  'assistants.manage',
   'sharing.manage',
   'webhooks.manage',
   'audit.read',

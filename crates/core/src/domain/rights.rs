@@ -61,6 +61,8 @@ rights! {
     TestModels = "models.test",
     /// Add and change the skills of the tenant.
     ManageSkills = "skills.manage",
+    /// Make assistants of the tenant, and administer those that others share with the whole tenant.
+    ManageAssistants = "assistants.manage",
     /// Allow or forbid sharing by link.
     ManageSharing = "sharing.manage",
     /// Add and change the webhooks of the tenant.
@@ -169,6 +171,7 @@ fn of_admins() -> Rights {
         | Right::ManageModels
         | Right::TestModels
         | Right::ManageSkills
+        | Right::ManageAssistants
         | Right::ManageSharing
         | Right::ManageWebhooks
         | Right::ReadAudit

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use sepal_policy::{self as policy, Effect as PolicyEffect, Rule, Scope};
 use serde::{Deserialize, Serialize};
 
-use super::command::Refusal;
 use super::model::ModelChoice;
+use super::refusal::Refusal;
 use crate::domain::{AssistantId, Attachment, Code, Effort, MicroUsd, ToolRef};
 
 /// The longest name, in bytes.

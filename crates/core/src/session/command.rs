@@ -380,33 +380,3 @@ pub struct Failure {
     /// The usage of the failed attempts.
     pub spent: Vec<AttemptUsage>,
 }
-
-/// The reason a command changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    pub code: Code,
-    pub message: String,
-    /// The invalid field, if there is one.
-    pub field: Option<&'static str>,
-}
-
-impl Refusal {
-    /// A refusal without a field.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            field: None,
-        }
-    }
-
-    /// A refusal that names the invalid field.
-    pub fn of_field(code: Code, field: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            field: Some(field),
-        }
-    }
-}

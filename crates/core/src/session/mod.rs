@@ -15,6 +15,7 @@ mod model;
 mod policy;
 pub mod proof;
 mod reasoning;
+mod refusal;
 mod replay;
 mod review;
 mod state;
@@ -53,9 +54,7 @@ pub use call::{
     SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts,
     Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
 };
-pub use command::{
-    Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, RequestShortening,
-};
+pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, RequestShortening};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
@@ -69,6 +68,7 @@ pub use policy::{
     policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
+pub use refusal::Refusal;
 pub use replay::{Difference, Replay, ReplayFigures, ReplayReport};
 pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
 pub use state::{

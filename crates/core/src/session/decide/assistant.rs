@@ -6,9 +6,9 @@ use super::Draft;
 use super::rules::review_calls;
 use crate::domain::{Actor, Code};
 use crate::session::assistant::SessionAssistant;
-use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::model::ModelChoice;
+use crate::session::refusal::Refusal;
 
 /// Takes another version of the session's assistant into use, from the next model request on. Its rules hold for
 /// the calls that wait, too. A model that the version does not allow is replaced by its default.

@@ -21,9 +21,10 @@ pub use turn::overdue;
 use self::consent::Person;
 use self::queue::dry_run;
 use super::call::ElicitationEnd;
-use super::command::{Command, Genesis, Refusal};
+use super::command::{Command, Genesis};
 use super::event::Event;
 use super::policy::Rules;
+use super::refusal::Refusal;
 use super::state::Control;
 use crate::domain::{Code, EngineId, GatewayId, Gesture, Timestamp};
 

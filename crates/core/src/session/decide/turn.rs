@@ -17,11 +17,12 @@ use crate::session::call::{
     ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, RuleName,
     SaidCall, ToolFacts,
 };
-use crate::session::command::{Answer, Cut, Failure, Refusal};
+use crate::session::command::{Answer, Cut, Failure};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{AttemptUsage, ModelChoice};
 use crate::session::policy::PolicyEffect;
 use crate::session::reasoning::Reasoning;
+use crate::session::refusal::Refusal;
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// The answer's text if the iteration limit was reached and the model gave none (S3.29).
