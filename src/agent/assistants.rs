@@ -640,6 +640,12 @@ fn missing() -> Refusal {
     Refusal::new(Code::NotFound, "there is no such assistant")
 }
 
+/// Refuses what only a session with an assistant does.
+pub(super) fn no_assistant() -> Refusal {
+    let text = "the session was not started with an assistant";
+    Refusal::new(Code::NothingToDo, text)
+}
+
 fn no_version() -> Refusal {
     Refusal::new(Code::NotFound, "the assistant has no such version")
 }

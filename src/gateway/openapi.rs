@@ -42,6 +42,7 @@ const PROBLEM: &str = "application/problem+json";
         (name = "audit", description = "Who did what, in a chain that a stranger can verify"),
         (name = "rules", description = "Which calls run, ask or are refused"),
         (name = "skills", description = "Folders of instructions that models read when a task fits"),
+        (name = "assistants", description = "What sessions are started with: instructions, models, tools, skills, rules and files"),
         (name = "tenants", description = "Tenants of the installation, for its administrators"),
         (name = "people", description = "People of a tenant, their roles and groups, invitations, and API keys"),
         (name = "notifications", description = "Who is told outside of the page when calls wait"),

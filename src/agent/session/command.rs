@@ -4,12 +4,13 @@
 use serde_json::Value;
 
 use super::replica::Replica;
+use crate::agent::assistants;
 use crate::agent::effects::Running;
 use crate::agent::effects::model_request::meter::seen;
 use crate::agent::effects::tool_call::proposal::propose_for_view;
 use crate::agent::feed::running_answer::RunningAnswer;
 use crate::agent::request::{SessionAction, Submission, ViewRequest};
-use crate::domain::{Code, TurnId};
+use crate::domain::TurnId;
 use crate::mcp::Form;
 use crate::session::{
     Command, Decision, Edit, ElicitationAction, ElicitationReply, Refusal, ViewCall,
@@ -51,7 +52,7 @@ pub(super) fn of_action(
         }
         SessionAction::CallByView(asked) => called_by_view(*asked, replica),
         // The task looks the version up first, and asks with a command.
-        SessionAction::UpdateAssistant { .. } => return Err(no_assistant()),
+        SessionAction::UpdateAssistant { .. } => return Err(assistants::no_assistant()),
         SessionAction::Command(Command::AnswerElicitation(reply)) => {
             let invalid = problem_with(&reply, replica);
             Command::AnswerElicitation(ElicitationReply { invalid, ..reply })
@@ -61,11 +62,6 @@ pub(super) fn of_action(
     };
     can_be_answered(&command, replica)?;
     Ok(command)
-}
-
-pub(super) fn no_assistant() -> Refusal {
-    let text = "the session was not started with an assistant";
-    Refusal::new(Code::NothingToDo, text)
 }
 
 /// Fills in the edit that changed arguments make of a call.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
-use super::command::no_assistant;
 use crate::agent::assistants;
 use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
@@ -133,7 +132,7 @@ impl Replica {
 
     /// Returns the command that takes the newest version of the assistant into use.
     pub(super) async fn update_assistant(&self, by: &Actor) -> Result<Command, Refusal> {
-        let assistant = self.assistant().ok_or_else(no_assistant)?;
+        let assistant = self.assistant().ok_or_else(assistants::no_assistant)?;
         let records = &self.agent.parts.place.records;
         let newest = assistants::newest(records, &self.key, &self.owner().id, assistant).await?;
         Ok(Command::UpdateAssistant {
