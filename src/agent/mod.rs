@@ -3,6 +3,7 @@
 //!
 //! [`Sessions`] is the only way in: every door tells, watches and reads sessions through it.
 
+mod assistants;
 mod attachments;
 mod audit;
 mod budget;
@@ -16,6 +17,7 @@ mod journal;
 mod mailbox;
 mod notifications;
 mod request;
+mod row_error;
 mod rules;
 mod search;
 mod service_events;
@@ -26,6 +28,10 @@ mod usage;
 pub use crate::providers::Providers;
 pub use crate::sandbox::host::SandboxHost;
 pub use crate::servers::{Servers, ServersParts};
+pub use assistants::{
+    AccessEntry, AccessWhom, AssistantChoice, AssistantDraft, AssistantFile, AssistantScope,
+    AssistantView, Assistants, NamedAccess, SessionStart,
+};
 pub use attachments::{AttachmentLimits, Attachments};
 pub use audit::{
     Anchor, AuditAccess, AuditCheck, AuditError, AuditPage, AuditParts, AuditPlace, AuditSettings,
@@ -53,6 +59,7 @@ pub use notifications::{
     NotificationParts, NotificationSettings, Notifications, Trial, WebhookAccess,
 };
 pub use request::{SessionAction, SessionRequest, SubmitOptions, ViewContext, ViewRequest};
+pub use row_error::RowError;
 pub use rules::{
     Change, CreatedRule, NewRule, OthersCalls, PreviewedRule, RuleAccess, RuleError, RuleOffer,
     RuleReach, RuleState, RuleView, RuleWhose, SimulatedCall, Simulation,
@@ -66,10 +73,10 @@ pub use sessions::files::changes::WorkspaceHistory;
 pub use sessions::files::{FilePurpose, SessionFiles};
 pub use sessions::fork::{ForkRequest, family, fork};
 pub use sessions::import::{CarriedFile, Conversation, ImportResult, Importing};
-pub use sessions::list::RowError;
 pub use sessions::offers::{
     GivenMessage, MessagePart, PromptGiven, ServerView, SessionOffers, ViewBody, ViewContent,
 };
+pub use sessions::readings::{ReadingView, Readings};
 pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::shared::{SharedBy, SharedView, Sharing, TranscriptPart};
 pub use sessions::{Page, Sessions, SessionsSettings};

@@ -35,6 +35,8 @@ pub enum SessionAction {
     },
     /// A call that a view asks for.
     CallByView(Box<ViewRequest>),
+    /// Takes the newest version of the session's assistant into use. The session looks it up.
+    UpdateAssistant { by: Actor },
 }
 
 /// The options of an action. They are looked up or used up before the session receives the action.
@@ -123,7 +125,7 @@ impl SessionAction {
             Self::Command(Command::DecideAll { approved, .. }) => *approved,
             // A view's call and a dry run depend on the current rules and the tools that are offered now.
             Self::CallByView(_) | Self::Command(Command::DryRun { .. }) => true,
-            Self::Command(_) | Self::Choose(_) => false,
+            Self::Command(_) | Self::Choose(_) | Self::UpdateAssistant { .. } => false,
         }
     }
 
@@ -140,7 +142,10 @@ impl SessionAction {
             Self::Command(
                 Command::DryRun { call, role, .. } | Command::DropDryRun { call, role, .. },
             ) => Some((std::slice::from_ref(call), *role)),
-            Self::Command(_) | Self::Choose(_) | Self::CallByView(_) => None,
+            Self::Command(_)
+            | Self::Choose(_)
+            | Self::CallByView(_)
+            | Self::UpdateAssistant { .. } => None,
         }
     }
 }

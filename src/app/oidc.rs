@@ -7,7 +7,7 @@ use crate::config::{self, OidcProvider};
 use crate::gateway::{OidcDoor, OidcDoors};
 use crate::net;
 use crate::oidc::{Provider, ProviderSettings};
-use crate::tenancy::{DEFAULT_TENANT, EntryRules, TenantChoice};
+use crate::tenancy::{DEFAULT_TENANT, EntryRules, GroupRules, TenantChoice};
 
 /// The time for which a provider may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ fn door(id: &str, said: &OidcProvider, http: reqwest::Client) -> OidcDoor {
         client_secret: said.client_secret.clone(),
         scopes: said.scopes.clone(),
         groups_claim: said.groups_claim.clone(),
-        needs_groups: !said.roles.is_empty(),
+        needs_groups: !said.roles.is_empty() || !said.groups.is_empty() || said.same_groups,
         needs_email: !said.tenants.is_empty(),
     };
     let tenant = if said.tenants.is_empty() {
@@ -48,6 +48,10 @@ fn door(id: &str, said: &OidcProvider, http: reqwest::Client) -> OidcDoor {
         rules: EntryRules {
             tenant,
             roles: said.roles.clone(),
+            groups: GroupRules {
+                named: said.groups.clone(),
+                has_same_names: said.same_groups,
+            },
             default_role: said.default_role,
             makes_people: said.create_people,
         },

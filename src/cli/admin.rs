@@ -4,13 +4,15 @@ use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 
 use crate::config::LoadedSettings;
-use crate::domain::{ApiKeyId, Role, User};
+use crate::domain::{ApiKeyId, Role};
 use crate::store::records::TenantStanding;
-use crate::tenancy::{DEFAULT_TENANT, NewInvitation, NewPerson, Tenancy};
+use crate::tenancy::{NewInvitation, NewPerson, Tenancy};
 use anyhow::Context as _;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
 
+use super::named::{Of, find};
+use super::roles::{self, GroupCommand, RoleCommand};
 use super::{Beside, complain, say};
 
 #[derive(Subcommand)]
@@ -24,6 +26,12 @@ pub(super) enum AdminCommand {
     /// API keys of a tenant.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Custom roles of a tenant: named sets of rights.
+    #[command(subcommand)]
+    Role(RoleCommand),
+    /// Groups of people of a tenant.
+    #[command(subcommand)]
+    Group(GroupCommand),
 }
 
 #[derive(Subcommand)]
@@ -53,13 +61,6 @@ pub(super) enum TenantCommand {
         #[arg(long)]
         yes: bool,
     },
-}
-
-#[derive(Args)]
-pub(super) struct Of {
-    /// The tenant.
-    #[arg(long, default_value = DEFAULT_TENANT)]
-    tenant: String,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -212,6 +213,8 @@ pub(super) async fn run(
         AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,
         AdminCommand::User(command) => user(&beside, loaded, command).await,
         AdminCommand::Key(command) => key(&beside.tenancy, command).await,
+        AdminCommand::Role(command) => roles::role(&beside.tenancy, command).await,
+        AdminCommand::Group(command) => roles::group(&beside.tenancy, command).await,
     };
     beside.close().await;
     done.map(|()| ExitCode::SUCCESS)
@@ -359,12 +362,6 @@ async fn user(
         }
     }
     Ok(())
-}
-
-/// Finds a person by name, even if disabled.
-async fn find(tenancy: &Tenancy, of: &Of, name: &str) -> anyhow::Result<User> {
-    let tenant = tenancy.administration().find_tenant(&of.tenant).await?;
-    Ok(tenancy.administration().find_user(&tenant.id, name).await?)
 }
 
 async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {

@@ -5,7 +5,9 @@ mod agent;
 mod audit;
 mod backup;
 mod health;
+mod named;
 mod replay;
+mod roles;
 mod serve;
 
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Authenticates requests and socket handshakes. Handlers take [`Caller`] or [`TenantAdmin`] as an argument,
+//! Authenticates requests and socket handshakes. Handlers take [`Caller`] or [`ProviderAdmin`] as an argument,
 //! so that no handler can be written without an access check; the socket's handshake calls
 //! [`authenticate_handshake`].
 
@@ -12,7 +12,7 @@ use super::GatewayState;
 use super::access::Peer;
 use super::error::ApiError;
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Role, Scope};
+use crate::domain::{Caller, Code, Right, Scope};
 use crate::session::Refusal;
 use crate::store::audit::acting;
 use crate::tenancy::{self, AuthenticatedCaller, Credential};
@@ -27,6 +27,8 @@ const SECURE_COOKIE: &str = "__Host-sepal";
 const PLAIN_COOKIE: &str = "sepal";
 /// The maximum lifetime of a sign-in.
 const COOKIE_SECONDS: u64 = 90 * 24 * 60 * 60;
+const NO_PROVIDER_ADMIN: &str =
+    "only an admin of the tenant, or somebody with the right `providers.manage`, may do this";
 /// The names of the cookie that binds a sign-in at an OpenID provider to the browser that began it.
 const SECURE_FLOW_COOKIE: &str = "__Host-sepal-oidc";
 const PLAIN_FLOW_COOKIE: &str = "sepal-oidc";
@@ -39,19 +41,19 @@ pub struct AuthenticatedPage {
     pub csrf: String,
 }
 
-/// An administrator of their tenant or of the installation. Handlers that change the whole installation
-/// check [`TenantAdmin::scope`].
+/// Somebody who manages the model providers of their tenant or of the installation. Handlers that change one
+/// check [`ProviderAdmin::scope`].
 #[derive(Debug, Clone)]
-pub(super) struct TenantAdmin(pub(super) Caller);
+pub(super) struct ProviderAdmin(pub(super) Caller);
 
-impl TenantAdmin {
+impl ProviderAdmin {
     /// Returns the scope of a change, or an error if this user may not change that scope.
     pub(super) fn scope(&self, is_for_all: bool) -> Result<Scope, ApiError> {
         let user = &self.0.user;
         match (
             is_for_all,
             user.installation_admin,
-            user.role >= Role::Admin,
+            self.0.may(Right::ManageProviders),
         ) {
             (true, true, _) => Ok(Scope::Installation),
             (false, _, true) => Ok(Scope::Tenant(self.0.tenant.id.clone())),
@@ -59,10 +61,7 @@ impl TenantAdmin {
                 Code::NotAllowed,
                 "only an administrator of the installation may do this",
             )),
-            (false, _, false) => Err(ApiError::new(
-                Code::NotAllowed,
-                "only an admin of the tenant may do this",
-            )),
+            (false, _, false) => Err(ApiError::new(Code::NotAllowed, NO_PROVIDER_ADMIN)),
         }
     }
 }
@@ -139,7 +138,7 @@ impl FromRequestParts<GatewayState> for Caller {
     }
 }
 
-impl FromRequestParts<GatewayState> for TenantAdmin {
+impl FromRequestParts<GatewayState> for ProviderAdmin {
     type Rejection = ApiError;
 
     async fn from_request_parts(
@@ -147,11 +146,8 @@ impl FromRequestParts<GatewayState> for TenantAdmin {
         state: &GatewayState,
     ) -> Result<Self, Self::Rejection> {
         let caller = Caller::from_request_parts(parts, state).await?;
-        if caller.user.role < Role::Admin && !caller.user.installation_admin {
-            return Err(ApiError::new(
-                Code::NotAllowed,
-                "only an admin of the tenant may do this",
-            ));
+        if !caller.may(Right::ManageProviders) && !caller.user.installation_admin {
+            return Err(ApiError::new(Code::NotAllowed, NO_PROVIDER_ADMIN));
         }
         Ok(Self(caller))
     }

@@ -12,11 +12,13 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::GatewayState;
 use super::error::ApiError;
-use crate::domain::{Caller, Code, Scope, SessionId, SessionKey, SkillId, TenantId};
+use crate::domain::{AssistantId, Caller, Code, Scope, SessionId, SessionKey, SkillId, TenantId};
 use crate::store::versions::{self, RecordName};
 
 /// The paths whose `GET` has an `ETag`, and whose changes heed `If-Match`. Files have versions of their own.
-pub(super) const VERSIONED: [&str; 9] = [
+pub(super) const VERSIONED: [&str; 11] = [
+    "/api/assistants/{id}",
+    "/api/assistants/{id}/access",
     "/api/budgets",
     "/api/mcp/{name}",
     "/api/models/compaction",
@@ -38,6 +40,13 @@ fn records(path: &str, ids: &[String], caller: &Caller) -> Option<Vec<RecordName
     let scopes = [Scope::Installation, Scope::Tenant(tenant.clone())];
     let id = ids.first().map_or("", String::as_str);
     let records = match path {
+        "/api/assistants/{id}" => vec![RecordName::assistant(tenant, &AssistantId::parse(id)?)],
+        "/api/assistants/{id}/access" => {
+            vec![RecordName::assistant_access(
+                tenant,
+                &AssistantId::parse(id)?,
+            )]
+        }
         "/api/budgets" => vec![RecordName::budgets(tenant)],
         "/api/mcp/{name}" => scopes
             .iter()

@@ -32,6 +32,10 @@ word_lists! {
     BudgetPeriod = "whole" | "day" | "month";
     /// The origin of a budget: set for this subject, set for each subject, or a setting.
     BudgetSource = "subject" | "each" | "settings";
+    /// Whose an assistant is: a person's, or the team's.
+    AssistantScope = "person" | "team";
+    /// What somebody may do with an assistant: see it, use it for sessions, edit it, or own it.
+    AssistantLevel = "see" | "use" | "edit" | "own";
     /// The state of a session.
     SessionState = "idle" | "running" | "waiting" | "failed";
     /// The readers of a shared session: everybody who is signed in to the tenant, or everybody who has the
@@ -43,6 +47,11 @@ word_lists! {
     SignInMode = "password" | "none";
     /// The role of a person in a tenant.
     UserRole = "viewer" | "member" | "admin" | "owner";
+    /// A right, which a role gives.
+    UserRight = "people.manage" | "people.manage_admins" | "keys.manage" | "roles.manage"
+        | "groups.manage" | "rules.manage" | "budgets.manage" | "servers.manage" | "providers.manage"
+        | "models.manage" | "models.test" | "skills.manage" | "assistants.manage" | "sharing.manage"
+        | "webhooks.manage" | "audit.read" | "usage.read" | "network.open" | "sessions.read_content";
     /// The protocol of a model provider.
     ProviderWire = "openai" | "anthropic" | "gemini" | "openai-compatible" | "scripted";
     /// The place where a model provider is stored.

@@ -118,7 +118,7 @@ async fn every_route_refuses_nobody_and_hides_what_belongs_to_another_tenant() {
                     "server": "x", "prompt": "x", "uri": "x:y", "name": "x", "argument": "x", "value": "x",
                     "elicitationId": "elc_00000000000000000000000000000000", "action": "decline",
                     "happened": true, "viewId": "x", "requestId": "x", "clientMessageId": "x", "whole": true,
-                    "strategies": ["delete-middle"], "model": "x",
+                    "strategies": ["delete-middle"], "model": "x", "roles": [], "reason": "x",
                 }));
                 match key {
                     Some(key) => request.bearer_auth(key),

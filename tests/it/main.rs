@@ -10,6 +10,7 @@
 mod agent_mode;
 mod approvals;
 mod architecture;
+mod assistants;
 mod attachments;
 mod audit;
 mod backup;
@@ -61,6 +62,7 @@ mod replay;
 mod replicas;
 mod requirements;
 mod rest;
+mod rights;
 mod roles;
 mod rules;
 mod sandboxes;

@@ -95,3 +95,54 @@ async fn people_are_invited_on_the_command_line() {
         .await
         .problem(403, "not_allowed");
 }
+
+#[tokio::test]
+async fn roles_and_groups_are_managed_on_the_command_line() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let env = [("SPL_SANDBOX", "none")];
+    let server = Server::start_with(&data, &model, &env);
+    let ana = person(&data, &env);
+    let client = Client::at(server.address, &ana.key);
+    let run = |words: &[&str]| {
+        let mut command = sepal(&data);
+        command.envs(env).arg("admin").args(words);
+        command.args(["--tenant", "acme"]).output().unwrap()
+    };
+    let told = |words: &[&str]| {
+        let output = run(words);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let may_read = async |may: bool| {
+        let heard = async { while (client.get("/api/audit/state").await.status == 200) != may {} };
+        tokio::time::timeout(DEADLINE, heard).await.unwrap();
+    };
+    let unknown = run(&["role", "add", "Auditor", "--right", "tea.make"]);
+    let unknown = String::from_utf8(unknown.stderr).unwrap();
+    assert!(unknown.contains("`tea.make`"), "{unknown}");
+    told(&["role", "add", "Auditor", "--right", "audit.read"]);
+    told(&["role", "give", "auditor", "ana"]);
+    may_read(true).await;
+    told(&["role", "take", "Auditor", "ana"]);
+    may_read(false).await;
+    told(&["group", "add", "Finance", "--description", "Who pays"]);
+    told(&["group", "give", "Finance", "Auditor"]);
+    told(&["group", "join", "Finance", "ana"]);
+    may_read(true).await;
+    let shown = told(&["group", "show", "finance"]);
+    assert!(
+        shown.contains("Auditor") && shown.contains("ana"),
+        "{shown}"
+    );
+    assert!(told(&["group", "list"]).contains("Finance  1 members"));
+    told(&["group", "take", "Finance", "Auditor"]);
+    may_read(false).await;
+    told(&["role", "set", "Auditor", "--right", "usage.read"]);
+    assert!(told(&["role", "list"]).contains("Auditor  usage.read"));
+    told(&["group", "leave", "Finance", "ana"]);
+    told(&["group", "remove", "Finance"]);
+    told(&["role", "remove", "Auditor"]);
+    assert_eq!(told(&["role", "list"]), "");
+}

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use reqwest::Method;
-use sepal::domain::{Role, UserId};
+use sepal::domain::{Right, Rights, Role, UserId};
 use sepal::gateway::wire::COMMANDS;
+use sepal::tenancy::RoleDraft;
 use serde_json::{Value, json};
 
 use crate::rest::{Answer, Client};
@@ -52,6 +53,15 @@ const ACTS: &[(&str, &str)] = &[
     ("change_person", "user.role_set"),
     ("sign_out_person", "user.signed_out"),
     ("delete_person", "user.given_up"),
+    ("add_role", "role.added"),
+    ("change_role", "role.changed"),
+    ("delete_role", "role.removed"),
+    ("set_person_roles", "role.given"),
+    ("add_group", "group.added"),
+    ("change_group", "group.changed"),
+    ("delete_group", "group.removed"),
+    ("add_group_member", "group.joined"),
+    ("remove_group_member", "group.left"),
     ("invite_person", "invitation.added"),
     ("withdraw_invitation", "invitation.withdrawn"),
     ("revoke_key", "key.revoked"),
@@ -72,6 +82,11 @@ const ACTS: &[(&str, &str)] = &[
     ("replace_skill", "skill.replaced"),
     ("switch_skill", "skill.switched"),
     ("delete_skill", "skill.removed"),
+    ("create_assistant", "assistant.added"),
+    ("change_assistant", "assistant.changed"),
+    ("restore_assistant_version", "assistant.changed"),
+    ("set_assistant_access", "assistant.shared"),
+    ("delete_assistant", "assistant.removed"),
     ("set_model_default", "model_default.set"),
     ("set_compaction", "compaction.set"),
     ("clear_compaction", "compaction.removed"),
@@ -99,6 +114,10 @@ const NO_ACTS: &[&str] = &[
     "add_passkey",
     "answer_elicitation",
     "attach_file",
+    // No built-in role reads what others wrote (`rights/readings.rs`).
+    "begin_reading",
+    "end_reading",
+    "see_reading",
     "begin_dry_run",
     "call_for_view",
     "cancel_mcp_installation",
@@ -155,6 +174,7 @@ const NO_ACTS: &[&str] = &[
     "test_provider",
     "test_webhook",
     "undo_change",
+    "update_session_assistant",
     "upload_mcp_bundle",
     "verify_audit",
     "withdraw_message",
@@ -169,6 +189,7 @@ struct Things {
     blob: String,
     server: String,
     skill: String,
+    assistant: String,
     rule: String,
     provider: String,
     webhook: String,
@@ -177,6 +198,8 @@ struct Things {
     invitation: String,
     key: String,
     tenant: String,
+    role: String,
+    group: String,
 }
 
 impl Things {
@@ -190,6 +213,7 @@ impl Things {
             blob: "0".repeat(64),
             server: "nothing".to_owned(),
             skill: id("skl"),
+            assistant: id("ast"),
             rule: id("rul"),
             provider: "nothing".to_owned(),
             webhook: id("whk"),
@@ -198,6 +222,8 @@ impl Things {
             invitation: id("inv"),
             key: id("key"),
             tenant: id("ten"),
+            role: id("rol"),
+            group: id("grp"),
         }
     }
 
@@ -206,6 +232,8 @@ impl Things {
             &self.session
         } else if path.starts_with("/api/skills/") {
             &self.skill
+        } else if path.starts_with("/api/assistants/") {
+            &self.assistant
         } else if path.starts_with("/api/rules/") {
             &self.rule
         } else if path.starts_with("/api/webhooks/") {
@@ -220,18 +248,24 @@ impl Things {
             &self.invitation
         } else if path.starts_with("/api/keys/") {
             &self.key
+        } else if path.starts_with("/api/roles/") {
+            &self.role
+        } else if path.starts_with("/api/groups/") {
+            &self.group
         } else {
             "nothing"
         };
         path.replace("{id}", id)
             .replace("{callId}", &self.call)
             .replace("{call}", &self.call)
+            .replace("{person}", &self.person)
             .replace("{share}", &self.share)
             .replace("{blob}", &self.blob)
             .replace("{name}", &self.server)
             .replace("{tool}", "look")
             .replace("{secret}", "A")
             .replace("{number}", "1")
+            .replace("{version}", "1")
             .replace("{path}", "a.txt")
             .replace("{sha256}", &"0".repeat(64))
     }
@@ -262,6 +296,13 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let skill = client
         .post(&format!("/api/skills?scope={scope}"), skill)
         .await;
+    let of_whom = if scope == "tenant" { "team" } else { "person" };
+    let assistant = client
+        .post(
+            &format!("/api/assistants?scope={of_whom}"),
+            json!({ "name": "Helper" }),
+        )
+        .await;
     let rule =
         json!({ "effect": "ask", "scope": scope, "server": "sandbox", "tool": "list_files" });
     let rule = client.post("/api/rules", rule).await;
@@ -277,6 +318,10 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         .post("/api/people", json!({ "name": format!("{name}-person") }))
         .await;
     let invited = client.post("/api/invitations", json!({})).await.ok(201);
+    let custom = json!({ "name": format!("{name} role"), "rights": [] });
+    let custom = client.post("/api/roles", custom).await;
+    let group = client.post("/api/groups", json!({ "name": format!("{name} group") }));
+    let group = group.await.ok(201)["group"]["id"].clone();
     let user = UserId::parse(&user_of(app, &person.key).await).unwrap();
     let administration = app.tenancy.administration();
     let key = administration.create_key(&person.tenant, &user, "spare");
@@ -288,6 +333,7 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         blob: id(blob),
         server,
         skill: id(skill),
+        assistant: id(assistant),
         rule: id(rule),
         provider: provider_name,
         webhook: id(webhook),
@@ -296,6 +342,8 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         invitation: invited["invitation"]["id"].as_str().unwrap().to_owned(),
         key,
         tenant: person.tenant.to_string(),
+        role: id(custom),
+        group: group.as_str().unwrap().to_owned(),
     }
 }
 
@@ -309,9 +357,12 @@ struct Actor {
 
 /// Somebody who made everything as an owner and has that role since.
 async fn actor(app: &TestApp, role: &'static str) -> Actor {
+    actor_named(app, role, &role.replace(' ', "-")).await
+}
+
+async fn actor_named(app: &TestApp, role: &'static str, name: &str) -> Actor {
     let person = app.person_with("acme", Role::Owner).await;
-    let name = role.replace(' ', "-");
-    let own = things(app, &person, &name, "person").await;
+    let own = things(app, &person, name, "person").await;
     let keeper = app.person_with("acme", Role::Owner).await;
     let tenants = things(app, &keeper, &format!("shared-{name}"), "tenant").await;
     let administration = app.tenancy.administration();
@@ -370,6 +421,11 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         }
         "put_mail" => json!({ "isOn": false }),
         "add_person" => json!({ "name": "newcomer" }),
+        "add_role" => json!({ "name": "newcomers", "rights": [] }),
+        "change_role" | "change_group" => json!({ "description": "x" }),
+        "set_person_roles" => json!({ "roles": [things.role] }),
+        "add_group" => json!({ "name": "newcomers" }),
+        "begin_reading" => json!({ "reason": "x" }),
         "change_person" => json!({ "role": "viewer" }),
         "change_password" => json!({ "new": "correct horse battery" }),
         "add_tenant" => json!({ "name": "new-tenant" }),
@@ -400,6 +456,8 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
             json!({ "name": "other", "description": "x", "body": "x" })
         }
         "switch_skill" => json!({ "enabled": true }),
+        "create_assistant" | "change_assistant" => json!({ "name": "Other" }),
+        "set_assistant_access" => json!({ "entries": [] }),
         "add_webhook" => json!({ "url": "http://127.0.0.1:9/other" }),
         "undo_change" => json!({ "digest": "x" }),
         "withdraw_message" => json!({ "clientMessageId": "m1" }),
@@ -425,6 +483,7 @@ fn of_tenant(operation: &str) -> bool {
             | "add_mcp_server"
             | "create_rule"
             | "create_skill"
+            | "create_assistant"
             | "set_model_default"
             | "clear_model_default"
     )
@@ -436,6 +495,8 @@ fn query(operation: &str, scope: &str) -> String {
         "delete_budget" => format!("?level={level}&period=day"),
         "clear_model_default" => format!("?scope={level}"),
         "create_skill" => format!("?scope={scope}"),
+        "create_assistant" if scope == "tenant" => "?scope=team".to_owned(),
+        "create_assistant" => "?scope=person".to_owned(),
         "search_sessions" | "search_session" => "?q=word".to_owned(),
         "attach_file" => "?name=b.txt".to_owned(),
         "read_changed_file" => "?path=a.txt".to_owned(),
@@ -540,14 +601,21 @@ fn about<'a>(
     colleague: &'a Things,
 ) -> Vec<(&'static str, &'a Things, &'static str)> {
     let path = operation.path.as_str();
-    let is_shared_kind = ["/api/mcp/{", "/api/skills/{", "/api/rules/{"]
-        .iter()
-        .any(|start| path.starts_with(start));
+    let is_shared_kind = [
+        "/api/mcp/{",
+        "/api/skills/{",
+        "/api/assistants/{",
+        "/api/rules/{",
+    ]
+    .iter()
+    .any(|start| path.starts_with(start));
     let of_tenants = [
         "/api/providers/{",
         "/api/webhooks/{",
         "/api/people/{",
         "/api/invitations/{",
+        "/api/roles/{",
+        "/api/groups/{",
     ];
     let is_tenants_kind = of_tenants.iter().any(|start| path.starts_with(start));
     if is_shared_kind {
@@ -583,8 +651,25 @@ fn about<'a>(
     }
 }
 
+/// A row of the table in the docs.
+struct Row {
+    operation: String,
+    object: String,
+    cells: Vec<String>,
+    /// The sets of rights of which each one suffices; empty if no right counts.
+    rights: Vec<Rights>,
+}
+
+impl Row {
+    /// What the table says of a role.
+    fn of(&self, role: &str) -> &str {
+        let place = ROLES.iter().position(|known| *known == role).unwrap();
+        &self.cells[place]
+    }
+}
+
 /// The table as the docs have it.
-fn written() -> BTreeMap<(String, String), Vec<String>> {
+fn written() -> Vec<Row> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/roles.md");
     let text = fs::read_to_string(path).unwrap_or_default();
     let rows = text.lines().filter(|line| line.starts_with("| `"));
@@ -594,7 +679,16 @@ fn written() -> BTreeMap<(String, String), Vec<String>> {
             .split('|')
             .map(|cell| cell.trim().trim_matches('`').to_owned())
             .collect();
-        ((cells[0].clone(), cells[1].clone()), cells[2..].to_vec())
+        let ways = cells[7].split(" or ").filter(|way| !way.is_empty());
+        let right = |name| Right::parse(name).unwrap_or_else(|| panic!("{name}"));
+        Row {
+            operation: cells[0].clone(),
+            object: cells[1].clone(),
+            cells: cells[2..7].to_vec(),
+            rights: ways
+                .map(|way| way.split(" and ").map(right).collect())
+                .collect(),
+        }
     })
     .collect()
 }
@@ -698,6 +792,107 @@ async fn every_role_may_do_what_the_table_says_and_nothing_else() {
     );
 }
 
+/// What the built-in roles may is what their rights say, for every row that names a right.
+#[test]
+fn the_table_names_a_right_for_everything_that_only_some_may() {
+    for row in written() {
+        let what = format!("{} ({})", row.operation, row.object);
+        let is_administration = row.of("member") != "yes" && row.of("owner") == "yes";
+        assert!(!is_administration || !row.rights.is_empty(), "{what}");
+        for (name, role) in [
+            ("viewer", Role::Viewer),
+            ("member", Role::Member),
+            ("admin", Role::Admin),
+            ("owner", Role::Owner),
+        ] {
+            let has = |rights: &Rights| rights.without(role.rights()).is_empty();
+            let may = row.of(name) == "yes";
+            assert!(
+                row.rights.is_empty() || may == row.rights.iter().any(has),
+                "{what}: {name}"
+            );
+        }
+    }
+}
+
+/// Asserts O5: for everything that only some may, a member needs a custom role with exactly the right of the
+/// table, and no other right will do.
+#[tokio::test]
+async fn a_custom_role_lets_a_member_do_what_its_rights_say_and_nothing_else() {
+    let app = TestApp::start_with(&[
+        ("SPL_SANDBOX", "bubblewrap"),
+        ("SPL_OUTGOING_ALLOW", "127.0.0.0/8"),
+    ])
+    .await;
+    let colleague = app.person_with("acme", Role::Owner).await;
+    let colleagues = things(&app, &colleague, "colleague", "person").await;
+    let actor = actor_named(&app, "member", "holder").await;
+    let tenant = &actor.person.tenant;
+    let administration = app.tenancy.administration();
+    let draft = |rights| RoleDraft {
+        name: "Probe".to_owned(),
+        description: String::new(),
+        rights,
+    };
+    let probe = administration.add_role(tenant, draft(Rights::NONE));
+    let probe = probe.await.unwrap();
+    let user = UserId::parse(&user_of(&app, &actor.person.key).await).unwrap();
+    let given = std::slice::from_ref(&probe);
+    let given = administration.give_roles(tenant, &user, given, &[]).await;
+    given.unwrap();
+    let all: Rights = Right::ALL.iter().copied().collect();
+    let written = written();
+    let mut wrong = String::new();
+    let mut tried = 0;
+    for operation in operations(&app).await {
+        let Operation { id, method, path } = &operation;
+        let about = about(&operation, &actor, &colleagues);
+        for row in written.iter().filter(|row| row.operation == *id) {
+            let object = about.iter().find(|(name, ..)| *name == row.object);
+            let (_, things, scope) = object.unwrap();
+            let target = format!("{}{}", things.fill(path), query(id, scope));
+            let body = body(id, things, scope);
+            let attempt = async |rights: Rights| {
+                let changed = administration.change_role(tenant, &probe.id, draft(rights));
+                changed.await.unwrap();
+                word(ask(&app, &actor.person.key, (method, &target), &body).await)
+            };
+            // One of each way is missing, so that no way is left.
+            let missing: Rights = row
+                .rights
+                .iter()
+                .filter_map(|way| way.iter().next())
+                .collect();
+            for way in &row.rights {
+                tried += 1;
+                let said = attempt(all.without(missing)).await;
+                if said == "yes" {
+                    let _ = writeln!(
+                        wrong,
+                        "{id} ({}) without {}: {said}",
+                        row.object,
+                        way.to_text()
+                    );
+                }
+                let said = attempt(*way).await;
+                if said != "yes" {
+                    let _ = writeln!(
+                        wrong,
+                        "{id} ({}) with {}: {said}",
+                        row.object,
+                        way.to_text()
+                    );
+                }
+            }
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    assert!(
+        wrong.is_empty(),
+        "docs/roles.md names other rights:\n{wrong}"
+    );
+}
+
 /// The operations of which neither list says whether they are acts.
 fn unsaid(operations: &[Operation]) -> String {
     let unsaid = operations.iter().filter(|it| {
@@ -716,8 +911,9 @@ fn differences(table: &Table) -> String {
     let mut wrong = String::new();
     let written = written();
     for ((operation, object), cells) in table {
-        let known = written.get(&(operation.clone(), (*object).to_owned()));
-        if known.is_none_or(|known| known != cells) {
+        let mut known = written.iter();
+        let known = known.find(|row| row.operation == *operation && row.object == *object);
+        if known.is_none_or(|known| known.cells != *cells) {
             let _ = writeln!(
                 wrong,
                 "| `{operation}` | {object} | {} |",
@@ -725,7 +921,10 @@ fn differences(table: &Table) -> String {
             );
         }
     }
-    for (operation, object) in written.keys() {
+    for Row {
+        operation, object, ..
+    } in &written
+    {
         let is_known = table.keys().any(|(id, of)| id == operation && of == object);
         if !is_known {
             let _ = writeln!(

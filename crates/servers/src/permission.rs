@@ -4,7 +4,7 @@ use super::catalogue::entry::{ServerEntry, Source};
 use crate::error::Error;
 use sepal_core::domain::{
     AddingRoles, AllowedHost, AllowedHosts, Caller, McpNetwork, McpServerConfig, McpTransport,
-    Role, Scope, UserId,
+    Right, Role, Scope, UserId,
 };
 
 /// The audience of a server.
@@ -20,7 +20,7 @@ pub enum ServerAudience {
 
 /// Returns true if the caller manages the servers of their tenant.
 pub(crate) fn may_administer(caller: &Caller) -> bool {
-    caller.user.role >= Role::Admin || caller.user.installation_admin
+    caller.may(Right::ManageServers)
 }
 
 pub(crate) fn administers_tenant(caller: &Caller) -> Result<(), Error> {
@@ -80,13 +80,16 @@ fn may_add(
     transport: McpTransport,
 ) -> bool {
     let role = caller.user.role;
-    let reaches = |lowest: Option<Role>| {
+    let reaches = |role: Role, lowest: Option<Role>| {
         lowest.is_some_and(|lowest| role >= lowest || caller.user.installation_admin)
     };
     match audience {
         ServerAudience::Installation => caller.user.installation_admin,
-        ServerAudience::Tenant => may_administer(caller) && reaches(roles.tenant.lowest(transport)),
-        ServerAudience::Person => role.may_act() && reaches(roles.person.lowest(transport)),
+        // A custom role that manages servers counts like the role of an admin.
+        ServerAudience::Tenant => {
+            may_administer(caller) && reaches(role.max(Role::Admin), roles.tenant.lowest(transport))
+        }
+        ServerAudience::Person => role.may_act() && reaches(role, roles.person.lowest(transport)),
     }
 }
 
@@ -187,7 +190,7 @@ pub(crate) fn check_hosts(
     config: &McpServerConfig,
     known: Option<&McpServerConfig>,
 ) -> Result<(), Error> {
-    if audience != ServerAudience::Person || caller.user.role.may_open_any_host() {
+    if audience != ServerAudience::Person || caller.may(Right::OpenAnyHost) {
         return Ok(());
     }
     let known = known.and_then(|known| known.network.as_ref());

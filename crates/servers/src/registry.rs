@@ -26,7 +26,7 @@ use super::news::{News, NewsSender};
 use super::permission::withheld_hosts;
 
 use sepal_core::domain::{
-    AddingRoles, AllowedHosts, McpServerConfig, Scope, TenantId, Tool, UserId,
+    AddingRoles, AllowedHosts, McpServerConfig, Right, Scope, TenantId, Tool, UserId,
 };
 use sepal_core::session::Rules;
 use sepal_jobs::Pool;
@@ -420,8 +420,12 @@ impl Servers {
             return Ok(withheld);
         }
         let person = self.0.records.users().find(&row.tenant, owner).await?;
-        let opens_any = person
-            .is_some_and(|person| !person.is_disabled && person.user.role.may_open_any_host());
+        let custom = self.0.records.custom_roles();
+        let custom = custom.rights_of(&row.tenant, owner).await?;
+        let opens_any = person.is_some_and(|person| {
+            let rights = person.user.built_in_rights().and(custom);
+            !person.is_disabled && rights.has(Right::OpenAnyHost)
+        });
         Ok(if opens_any { Vec::new() } else { withheld })
     }
 

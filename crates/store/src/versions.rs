@@ -2,7 +2,7 @@
 //! version that they read: the check is a statement of the transaction that writes, so of two writers who
 //! read the same version, one is refused.
 
-use sepal_core::domain::{Scope, SessionKey, SkillId, TenantId, UserId};
+use sepal_core::domain::{AssistantId, Scope, SessionKey, SkillId, TenantId, UserId};
 
 /// Names a record that is changed as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,16 @@ impl RecordName {
     /// A skill.
     pub fn skill(tenant: &TenantId, id: &SkillId) -> Self {
         Self::new(tenant.as_str(), format!("skill/{id}"))
+    }
+
+    /// The newest version of an assistant.
+    pub fn assistant(tenant: &TenantId, id: &AssistantId) -> Self {
+        Self::new(tenant.as_str(), format!("assistant/{id}"))
+    }
+
+    /// The list of who may do what with an assistant.
+    pub fn assistant_access(tenant: &TenantId, id: &AssistantId) -> Self {
+        Self::new(tenant.as_str(), format!("assistant_access/{id}"))
     }
 
     /// A user's own switch of a skill.

@@ -234,10 +234,7 @@ impl Tenancy {
         let found = self.records().users().find(tenant, id).await?;
         let found = found.filter(UserRecord::may_enter);
         let user = found.ok_or(Error::NotValid)?.user;
-        let caller = Caller {
-            user,
-            ..entered.caller.clone()
-        };
+        let caller = self.caller_of(user, entered.caller.tenant.clone()).await?;
         Ok(AuthenticatedCaller::new(caller, entered.credential.clone()))
     }
 }
@@ -292,6 +289,11 @@ impl CredentialCache {
     /// Drops one user's cached results without ending anything, so that new rights apply at once.
     pub(super) fn forget_user(&self, user: &UserId) {
         self.forget(&Revocation::User(user.clone()));
+    }
+
+    /// The same for everybody in a tenant.
+    pub(super) fn forget_tenant(&self, tenant: &TenantId) {
+        self.forget(&Revocation::Tenant(tenant.clone()));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Knows nothing of the protocol: the gateway hands over what a provider's verified tokens say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use secrecy::{ExposeSecret as _, SecretString};
@@ -13,7 +13,9 @@ use super::sign_in::{SignedIn, new_sign_in};
 use super::{Error, Tenancy, admin, secret};
 use sepal_core::domain::{CredentialId, Role, Scope, Tenant, Timestamp, User, UserId};
 use sepal_store::audit::ActName;
-use sepal_store::records::{EndedAt, Identity, IdentitySignIn, NewUser, OidcFlow, SecretHash};
+use sepal_store::records::{
+    EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, OidcFlow, SecretHash,
+};
 
 /// The time, in milliseconds, within which a person has to come back from the provider.
 pub const FLOW_LIFE_MS: u64 = 10 * 60_000;
@@ -80,10 +82,20 @@ pub struct EntryRules {
     pub tenant: TenantChoice,
     /// The role of each group; empty = groups decide nothing.
     pub roles: BTreeMap<String, Role>,
+    pub groups: GroupRules,
     /// The role of a new person, and of everybody without such a group; `None` = they are not let in.
     pub default_role: Option<Role>,
     /// True if a person is made at the first sign-in of an account.
     pub makes_people: bool,
+}
+
+/// The groups here that the groups of a provider fill at each sign-in.
+#[derive(Debug, Clone, Default)]
+pub struct GroupRules {
+    /// The name of a group here by the provider's group.
+    pub named: BTreeMap<String, String>,
+    /// True if a group of the provider fills the group of the same name.
+    pub has_same_names: bool,
 }
 
 /// The tenant into which accounts come.
@@ -168,6 +180,26 @@ impl EntryRules {
                 }
             }
         }
+    }
+
+    /// The lower-case names of the groups here in which the account's groups put its person; `None` = the
+    /// provider fills no groups.
+    fn groups_of(&self, account: &Account) -> Option<BTreeSet<String>> {
+        let GroupRules {
+            named,
+            has_same_names,
+        } = &self.groups;
+        if named.is_empty() && !has_same_names {
+            return None;
+        }
+        let mut names = BTreeSet::new();
+        for group in &account.groups {
+            names.extend(named.get(group).map(|name| name.to_lowercase()));
+            if *has_same_names {
+                names.insert(group.to_lowercase());
+            }
+        }
+        Some(names)
     }
 
     /// The highest role that the account's groups give, or the default.
@@ -362,6 +394,7 @@ impl Tenancy {
             sign_in,
             identity: account.identity(),
             role: role.filter(|role| *role != record.user.role),
+            groups: self.group_change(tenant, user, account, rules).await?,
         };
         let identities = self.records().identities();
         if !identities.sign_in(&known, self.now()).await? {
@@ -370,7 +403,8 @@ impl Tenancy {
         self.parts.checked.forget_user(user);
         let now = self.records().users().find(&tenant.id, user).await?;
         let user = now.ok_or(Error::NotValid)?.user;
-        Ok(SignedIn::new(user, tenant.clone(), id, secret))
+        let caller = self.caller_of(user, tenant.clone()).await?;
+        Ok(SignedIn::new(caller, id, secret))
     }
 
     /// Makes the person of an account; `None` if the name was taken or the account bound meanwhile.
@@ -394,6 +428,7 @@ impl Tenancy {
             sign_in,
             identity: account.identity(),
             role: None,
+            groups: self.group_change(tenant, &user.id, account, rules).await?,
         };
         let new = NewUser {
             user: user.clone(),
@@ -402,11 +437,38 @@ impl Tenancy {
         };
         let identities = self.records().identities();
         match identities.add(&new, &first, self.now()).await {
-            Ok(true) => Ok(Some(SignedIn::new(user, tenant.clone(), id, secret))),
+            Ok(true) => {
+                let caller = self.caller_of(user, tenant.clone()).await?;
+                Ok(Some(SignedIn::new(caller, id, secret)))
+            }
             Ok(false) => Err(NotLetIn::Suspended.into()),
             Err(sepal_store::Error::Taken(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The groups that a person joins and leaves, because their provider says so.
+    async fn group_change(
+        &self,
+        tenant: &Tenant,
+        user: &UserId,
+        account: &Account,
+        rules: &EntryRules,
+    ) -> Result<GroupsChange, Error> {
+        let Some(names) = rules.groups_of(account) else {
+            return Ok(GroupsChange::default());
+        };
+        let groups = self.records().user_groups();
+        let all = groups.list(&tenant.id, None).await?.into_iter();
+        let wanted: BTreeSet<String> = all
+            .filter(|listed| names.contains(&listed.group.name.to_lowercase()))
+            .map(|listed| listed.group.id)
+            .collect();
+        let known = groups.filled(&tenant.id, user, &account.issuer).await?;
+        Ok(GroupsChange {
+            leaves: known.difference(&wanted).cloned().collect(),
+            joins: wanted.difference(&known).cloned().collect(),
+        })
     }
 
     /// The name itself, or with the first number behind it that nobody in the tenant has.
@@ -459,7 +521,7 @@ impl Tenancy {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Account, EntryRules, NotLetIn, TenantChoice, check_return};
+    use super::{Account, EntryRules, GroupRules, NotLetIn, TenantChoice, check_return};
     use sepal_core::domain::Role;
 
     fn rules(tenant: TenantChoice, default_role: Option<Role>) -> EntryRules {
@@ -467,6 +529,7 @@ mod tests {
         EntryRules {
             tenant,
             roles: roles.map(|(group, role)| (group.to_owned(), role)).into(),
+            groups: GroupRules::default(),
             default_role,
             makes_people: true,
         }

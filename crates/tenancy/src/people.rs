@@ -8,11 +8,16 @@ use super::admin::{self, CreatedInvitation, CreatedKey, NewInvitation, NewKey, N
 use super::credential::Revocation;
 use super::sign_in::SignedIn;
 use super::{Error, Tenancy, password, secret};
-use sepal_core::domain::{ApiKeyId, Caller, CredentialId, Role, TenantId, Timestamp, User, UserId};
+use sepal_core::domain::{
+    ApiKeyId, Caller, CredentialId, Right, Role, TenantId, Timestamp, User, UserId,
+};
 use sepal_store::records::{ApiKey, Invitation, ListedUser, NewUser, SignIn, UserRecord};
 
 /// The most valid keys of a person.
 const MOST_KEYS: usize = 100;
+
+const ONLY_OWNERS: Error =
+    Error::Refused("only an owner of the tenant may make or change admins and owners");
 
 /// The facts of an invitation that its holder is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,14 +48,14 @@ impl<'a> People<'a> {
 
     /// The people by name. Only for admins.
     pub async fn list(self) -> Result<Vec<ListedUser>, Error> {
-        self.check_admin()?;
+        self.check(Right::ManagePeople)?;
         let users = self.tenancy.records().users();
         Ok(users.list_with_use(self.tenant(), None).await?)
     }
 
     /// One of them. Only for admins.
     pub async fn find(self, id: &UserId) -> Result<ListedUser, Error> {
-        self.check_admin()?;
+        self.check(Right::ManagePeople)?;
         let users = self.tenancy.records().users();
         let found = users.list_with_use(self.tenant(), Some(id)).await?.pop();
         found.ok_or(Error::NotFound("person"))
@@ -69,7 +74,7 @@ impl<'a> People<'a> {
 
     /// Changes the role of a person, from their next command on.
     pub async fn set_role(self, id: &UserId, role: Role) -> Result<(), Error> {
-        self.find_subordinate(id).await?;
+        self.find_below(id, Right::ManagePeople).await?;
         self.check_may_give(role)?;
         let administration = self.tenancy.administration();
         administration.set_role(self.tenant(), id, role).await
@@ -77,7 +82,7 @@ impl<'a> People<'a> {
 
     /// Ends or restores the access of a person: disabled, they are signed out, and their keys are refused.
     pub async fn set_disabled(self, id: &UserId, is_disabled: bool) -> Result<(), Error> {
-        self.find_subordinate(id).await?;
+        self.find_below(id, Right::ManagePeople).await?;
         if is_disabled && *id == self.caller.user.id {
             return Err(Error::Refused("nobody can lock themselves out"));
         }
@@ -91,7 +96,7 @@ impl<'a> People<'a> {
 
     /// Deletes a person with everything of theirs, for good. `name` is theirs, as whoever deletes them has typed it.
     pub async fn delete(self, id: &UserId, name: &str) -> Result<(), Error> {
-        let found = self.find_subordinate(id).await?;
+        let found = self.find_below(id, Right::ManagePeople).await?;
         if *id == self.caller.user.id {
             return Err(Error::Refused("nobody can delete themselves"));
         }
@@ -107,7 +112,7 @@ impl<'a> People<'a> {
 
     /// Signs a person out of every browser. Their keys stay.
     pub async fn sign_out(self, id: &UserId) -> Result<(), Error> {
-        self.find_subordinate(id).await?;
+        self.find_below(id, Right::ManagePeople).await?;
         let sign_ins = self.tenancy.records().web_sessions();
         let ended = sign_ins.of_user(self.tenant(), id).await?;
         let users = self.tenancy.records().users();
@@ -143,7 +148,7 @@ impl<'a> People<'a> {
 
     /// The invitations, newest first: open ones, and those of the last month that were used or have expired.
     pub async fn invitations(self) -> Result<Vec<Invitation>, Error> {
-        self.check_admin()?;
+        self.check(Right::ManagePeople)?;
         let invitations = self.tenancy.records().invitations();
         Ok(invitations.list(self.tenant()).await?)
     }
@@ -175,7 +180,7 @@ impl<'a> People<'a> {
     /// Keys, newest first, without those that were revoked: the caller's, or for admins of the whole tenant.
     pub async fn keys(self, is_of_tenant: bool) -> Result<Vec<ApiKey>, Error> {
         if is_of_tenant {
-            self.check_admin()?;
+            self.check(Right::ManageKeys)?;
         }
         let mut keys = self.tenancy.administration().keys(self.tenant()).await?;
         keys.retain(|key| {
@@ -219,24 +224,25 @@ impl<'a> People<'a> {
 
     /// Revokes a key and closes its sockets: an own one, or for admins one of somebody whom they administer.
     pub async fn revoke_key(self, id: &ApiKeyId) -> Result<(), Error> {
-        let is_admin = self.check_admin().is_ok();
-        let keys = self.keys(is_admin).await?;
+        let keys = self.keys(self.caller.may(Right::ManageKeys)).await?;
         let key = keys.iter().find(|key| key.id == *id);
         let key = key.ok_or(Error::NotFound("key"))?;
         if key.user != self.caller.user.id {
-            self.find_subordinate(&key.user).await?;
+            self.find_below(&key.user, Right::ManageKeys).await?;
         }
         let administration = self.tenancy.administration();
         administration.revoke_key(self.tenant(), id).await
     }
 
-    /// Finds a person whom the caller may administer.
-    async fn find_subordinate(&self, id: &UserId) -> Result<UserRecord, Error> {
-        self.check_admin()?;
+    /// Finds a person whom the caller may administer by a right.
+    async fn find_below(&self, id: &UserId, right: Right) -> Result<UserRecord, Error> {
+        self.check(right)?;
         let users = self.tenancy.records().users();
         let found = users.find(self.tenant(), id).await?;
         let found = found.ok_or(Error::NotFound("person"))?;
-        self.check_may_give(found.user.role)?;
+        if found.user.role >= Role::Admin && !self.caller.may(Right::ManageAdmins) {
+            return Err(ONLY_OWNERS);
+        }
         if found.user.installation_admin && !self.caller.user.installation_admin {
             return Err(Error::Refused(
                 "only an administrator of the installation may change another one",
@@ -245,33 +251,23 @@ impl<'a> People<'a> {
         Ok(found)
     }
 
-    fn check_admin(&self) -> Result<(), Error> {
-        if self.rank() >= Role::Admin {
+    fn check(&self, right: Right) -> Result<(), Error> {
+        if self.caller.may(right) {
             return Ok(());
         }
-        Err(Error::Refused("only an admin of the tenant may do this"))
+        Err(Error::Refused(
+            "only an admin of the tenant, or somebody whose roles give the right, may do this",
+        ))
     }
 
     /// Checks that the caller may give a role, or change somebody who has it: admins viewers and members,
     /// owners everybody.
     fn check_may_give(&self, role: Role) -> Result<(), Error> {
-        self.check_admin()?;
-        if role < Role::Admin || self.rank() == Role::Owner {
+        self.check(Right::ManagePeople)?;
+        if role < Role::Admin || self.caller.may(Right::ManageAdmins) {
             return Ok(());
         }
-        Err(Error::Refused(
-            "only an owner of the tenant may make or change admins and owners",
-        ))
-    }
-
-    /// The role that counts here: who administers the installation administers every tenant.
-    fn rank(&self) -> Role {
-        let user = &self.caller.user;
-        if user.installation_admin {
-            Role::Owner
-        } else {
-            user.role
-        }
+        Err(ONLY_OWNERS)
     }
 }
 

@@ -5,7 +5,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::credential::{ABSOLUTE_MS, AuthenticatedCaller, IDLE_MS};
 use super::sign_in::SignedIn;
 use super::{DEFAULT_TENANT, Error, Tenancy, admin, password, secret};
-use sepal_core::domain::{Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
+use sepal_core::domain::{CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
 use sepal_store::records::{FirstOwner, NewUser, UserRecord};
 
 /// The file of the data folder that holds the setup link until it is used.
@@ -174,11 +174,7 @@ impl Setup<'_> {
         let no_owner = Error::Refused("every owner of the default tenant is disabled");
         let user = owner.ok_or(no_owner)?.user;
         let credential = CredentialId::Local(user.id.clone());
-        let caller = Caller {
-            user,
-            tenant,
-            credential: None,
-        };
+        let caller = self.0.caller_of(user, tenant).await?;
         Ok(AuthenticatedCaller::new(caller, credential))
     }
 
@@ -189,6 +185,7 @@ impl Setup<'_> {
         self.0.records().links().remove_old(now).await?;
         self.0.records().invitations().remove_old(now).await?;
         self.0.records().oidc_flows().remove_old(now).await?;
+        self.0.records().session_readings().remove_old(now).await?;
         let sign_ins = self.0.records().web_sessions();
         sign_ins
             .end_old(before(IDLE_MS), before(ABSOLUTE_MS))

@@ -125,6 +125,17 @@ impl Tenancy {
             .await
     }
 
+    /// The caller that a user is now, with the rights of their custom roles.
+    pub(super) async fn caller_of(&self, user: User, tenant: Tenant) -> Result<Caller, Error> {
+        let roles = self.records().custom_roles();
+        Ok(Caller {
+            custom_rights: roles.rights_of(&tenant.id, &user.id).await?,
+            user,
+            tenant,
+            credential: None,
+        })
+    }
+
     /// Stores a new sign-in; `None` if its user or password changed meanwhile.
     pub(super) async fn admit(
         &self,
@@ -136,18 +147,14 @@ impl Tenancy {
         if !self.records().web_sessions().add(&new, self.now()).await? {
             return Ok(None);
         }
-        Ok(Some(SignedIn::new(user, tenant, new.id, secret)))
+        let caller = self.caller_of(user, tenant).await?;
+        Ok(Some(SignedIn::new(caller, new.id, secret)))
     }
 }
 
 impl SignedIn {
     /// A stored sign-in with its secret.
-    pub(super) fn new(user: User, tenant: Tenant, id: String, secret: SecretString) -> Self {
-        let caller = Caller {
-            user,
-            tenant,
-            credential: None,
-        };
+    pub(super) fn new(caller: Caller, id: String, secret: SecretString) -> Self {
         Self {
             entered: AuthenticatedCaller::new(caller, CredentialId::SignIn(id)),
             csrf: secret::csrf_of(&secret),

@@ -86,7 +86,7 @@ mod tests {
     use super::{LIFE_MS, MAX_OF_PERSON, Tickets};
     use crate::AuthenticatedCaller;
     use sepal_core::domain::{
-        Caller, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId,
+        Caller, CredentialId, Rights, Role, Tenant, TenantId, Timestamp, User, UserId,
     };
 
     fn holder(person: u128) -> AuthenticatedCaller {
@@ -106,6 +106,7 @@ mod tests {
             caller: Caller {
                 user,
                 tenant,
+                custom_rights: Rights::NONE,
                 credential: None,
             },
             credential: CredentialId::Local(id),

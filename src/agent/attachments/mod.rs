@@ -130,6 +130,17 @@ impl Attachments {
         self.put(to, attachment, content).await
     }
 
+    /// Prepares a file without storing it.
+    pub(in crate::agent) async fn look_at(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        bytes: Vec<u8>,
+    ) -> Result<(Attachment, Vec<u8>), Refusal> {
+        self.prepare(tenant, name, bytes, None, intake::prepare)
+            .await
+    }
+
     async fn put(
         &self,
         to: AttachedTo<'_>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::AuditTrail;
 use super::checking::{AuditCheck, check_all};
-use crate::domain::{Caller, Code, Role, Scope, SessionKey};
+use crate::domain::{Caller, Code, Right, Scope, SessionKey};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::audit::{ActName, StoredRecord};
@@ -80,11 +80,11 @@ impl AuditAccess {
                 person: None,
             });
         }
-        if !user.role.may_act() {
+        let sees_all = caller.may(Right::ReadAudit);
+        if !sees_all && !user.role.may_act() {
             let text = "a viewer does not see the audit";
             return Err(Refusal::new(Code::NotAllowed, text));
         }
-        let sees_all = user.role >= Role::Admin;
         Ok(Self {
             chain: Scope::Tenant(caller.tenant.id.clone()),
             person: (!sees_all).then(|| user.id.to_string()),

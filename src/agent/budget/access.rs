@@ -2,7 +2,7 @@
 
 use super::Budgets;
 use crate::domain::{
-    Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Caller, Code, MicroUsd, Role, SessionId,
+    Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Caller, Code, MicroUsd, Right, SessionId,
     SessionKey, Timestamp, UserId, WARN_PERCENT,
 };
 use crate::session::Refusal;
@@ -154,6 +154,10 @@ impl Budgets {
                 let text = "the budget of a turn is a setting (`agent.chat.request_budget`)";
                 Err(Refusal::of_field(Code::ReadOnly, "level", text).into())
             }
+            BudgetLevel::Assistant => {
+                let text = "the budget of an assistant is a part of the assistant";
+                Err(Refusal::of_field(Code::ReadOnly, "level", text).into())
+            }
             BudgetLevel::Own => {
                 if !caller.user.role.may_act() {
                     return Err(not_allowed("a viewer may read, not act"));
@@ -207,7 +211,7 @@ fn view(caller: &Caller, standing: BudgetStanding, name: Option<String>) -> Budg
     let level = standing.budget.level;
     let is_admin = is_admin(caller);
     let may_change = match level {
-        BudgetLevel::Turn => false,
+        BudgetLevel::Turn | BudgetLevel::Assistant => false,
         BudgetLevel::Own => caller.user.role.may_act(),
         BudgetLevel::Session | BudgetLevel::Person | BudgetLevel::Tenant => is_admin,
     };
@@ -221,7 +225,7 @@ fn view(caller: &Caller, standing: BudgetStanding, name: Option<String>) -> Budg
 }
 
 fn is_admin(caller: &Caller) -> bool {
-    caller.user.role >= Role::Admin
+    caller.may(Right::ManageBudgets)
 }
 
 fn wrong(field: &'static str, text: &str) -> Refusal {

@@ -163,7 +163,7 @@ impl Budgets {
 
     /// Returns the gate of a model request; `None` if no budget applies.
     pub(in crate::agent) fn gate(&self, payer: Payer) -> Option<Arc<Gate>> {
-        self.has_any(&payer.key.tenant)
+        (payer.assistant.is_some() || self.has_any(&payer.key.tenant))
             .then(|| Arc::new(Gate::new(self.clone(), payer)))
     }
 

@@ -155,5 +155,6 @@ fn payer(holder: &Holder) -> Payer {
         }),
         session_since: now(),
         turn_since: now(),
+        assistant: None,
     }
 }

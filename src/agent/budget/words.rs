@@ -93,6 +93,7 @@ fn whose(standing: &BudgetStanding) -> &'static str {
     match (standing.budget.level, standing.budget.period) {
         (BudgetLevel::Turn, _) => "of this turn",
         (BudgetLevel::Own, _) => "that you set for this session",
+        (BudgetLevel::Assistant, _) => "that the assistant gives each session",
         (BudgetLevel::Session, _) => "of this session",
         (BudgetLevel::Person, BudgetPeriod::Day) => "of your day (UTC)",
         (BudgetLevel::Person, _) => "of your month (UTC)",
@@ -107,6 +108,9 @@ fn who_raises(standing: &BudgetStanding) -> &'static str {
             "send another message, or ask an operator to raise `agent.chat.request_budget`"
         }
         (BudgetLevel::Own, _) => "you can raise it",
+        (BudgetLevel::Assistant, _) => {
+            "whoever may edit the assistant can raise it, in a new version"
+        }
         (BudgetLevel::Session, BudgetSource::Settings) => {
             "an admin of your tenant can raise it for this session, an operator for each \
              (`agent.chat.session_budget`)"

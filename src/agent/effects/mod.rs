@@ -1,5 +1,6 @@
 //! Reconciles the effects that run for a session with those that have to run.
 
+mod assistant;
 mod background;
 mod dry_runs;
 pub(super) mod model_request;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::assistant::AssistantInstructions;
 use super::skills::SessionSkills;
 use super::tool_call::SessionTools;
 use super::tool_call::workspace::instructions::WorkspaceInstructions;
@@ -356,6 +357,10 @@ impl SessionAgent {
             request: Some(request),
             session_since: control.created_at,
             turn_since: turn.map_or(control.created_at, |turn| turn.started),
+            assistant: control
+                .assistant
+                .as_ref()
+                .and_then(|assistant| assistant.definition.budget),
         }
     }
 
@@ -419,10 +424,13 @@ impl ContextSources {
             let instructions = WorkspaceInstructions::new(Arc::clone(tools), most);
             Arc::new(instructions) as Arc<dyn ContextProvider>
         });
+        let assistant: Arc<dyn ContextProvider> =
+            Arc::new(AssistantInstructions::new(Arc::clone(tools)));
         let history: Arc<dyn ContextProvider> = Arc::new(HistoryProvider::whole());
         let undone: Arc<dyn ContextProvider> = Arc::new(UndoneChanges::new(Arc::clone(tools)));
         ContextBuilder::default()
             .with_system_prompt(self.system_prompt.clone())
+            .with_context_providers([assistant])
             .with_context_providers(self.before.iter().cloned())
             .with_context_providers([skills])
             .with_context_providers(instructions)

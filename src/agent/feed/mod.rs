@@ -26,7 +26,7 @@ use crate::domain::{
     CallId, Code, Iteration, ModelRequestId, ResourceRef, StrategyName, Timestamp, TurnId,
 };
 use crate::mcp::ToolProgress;
-use crate::session::{Event, ModelChoice, SessionRules, WaitingMessage};
+use crate::session::{Event, ModelChoice, SessionAssistant, SessionRules, WaitingMessage};
 
 /// The most signals that a slow watcher may lag behind before it has to catch up from the journal.
 const RING: usize = 16;
@@ -189,6 +189,8 @@ pub struct SessionView {
     pub seq: u64,
     pub title: Option<String>,
     pub model: ModelChoice,
+    /// The assistant of the session, in the version that is in use.
+    pub assistant: Option<Arc<SessionAssistant>>,
     /// The strategies that the session chose to compact its context; empty = those of the settings.
     pub strategies: Vec<StrategyName>,
     /// True if the session is stored.

@@ -121,6 +121,7 @@ fn a_view_tells_only_of_the_request_at_which_its_turn_is() {
     let ticket = feed.begin_answer(request(2, 1), 1);
     feed.say(ticket, DeltaKind::Text, "ahead".into());
     let at = |turn: Option<ModelRequestId>| SessionView {
+        assistant: None,
         strategies: Vec::new(),
         journal: JournalId::from_bits(1),
         seq: 1,

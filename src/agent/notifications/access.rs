@@ -8,7 +8,7 @@ use url::Url;
 
 use super::sending::webhook_context;
 use super::{Notifications, signature};
-use crate::domain::{Caller, Code, Role, WebhookId};
+use crate::domain::{Caller, Code, Right, WebhookId};
 use crate::session::Refusal;
 use crate::store;
 use crate::store::clock::now;
@@ -157,9 +157,9 @@ impl WebhookAccess<'_> {
 }
 
 fn check_admin(caller: &Caller) -> Result<(), Refusal> {
-    let is_admin = caller.user.role >= Role::Admin;
+    let is_admin = caller.may(Right::ManageWebhooks);
     is_admin.then_some(()).ok_or_else(|| {
-        let text = "only owners and admins of the tenant manage webhooks";
+        let text = "only owners and admins of the tenant, and people with the right `webhooks.manage`, manage webhooks";
         Refusal::new(Code::NotAllowed, text)
     })
 }

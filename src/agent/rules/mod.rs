@@ -17,7 +17,7 @@ pub use view::{RuleState, RuleView};
 use self::view::{of_session, view};
 use super::request::SessionAction;
 use super::sessions::Sessions;
-use crate::domain::{CallId, Caller, Code, Digest, Role, SessionKey};
+use crate::domain::{CallId, Caller, Code, Digest, Right, SessionKey};
 use crate::jobs::{self, Pool};
 use crate::servers::{ListedRule, RuleOrigin};
 use crate::session::{Call, Command, Decision, Refusal};
@@ -378,7 +378,7 @@ async fn beside<T: Send + 'static>(
 }
 
 fn is_admin(caller: &Caller) -> bool {
-    caller.user.role >= Role::Admin
+    caller.may(Right::ManageRules)
 }
 
 fn may_act(caller: &Caller) -> Result<(), Refusal> {

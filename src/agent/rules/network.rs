@@ -5,7 +5,7 @@ use sepal_policy as policy;
 use sepal_policy::{Conditions, Effect, Network, Rule, Scope};
 
 use super::new_rule::{NewRule, RuleWhose, check, new_id, wrong};
-use crate::domain::{AllowedHost, AllowedHosts, Caller, Code, MAX_ALLOWED_HOSTS, Timestamp};
+use crate::domain::{AllowedHost, AllowedHosts, Caller, Code, MAX_ALLOWED_HOSTS, Right, Timestamp};
 use crate::session::Refusal;
 
 /// The most characters of a host that a refusal quotes.
@@ -25,7 +25,7 @@ pub(super) fn rule(
         .iter()
         .filter(|host| on_request.cover(host).is_none())
         .collect();
-    let on_request_only = !caller.user.role.may_open_any_host();
+    let on_request_only = !caller.may(Right::OpenAnyHost);
     if on_request_only && !asked.is_empty() {
         return Err(not_on_request(&asked, on_request));
     }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::replica::Replica;
+use crate::agent::assistants;
 use crate::agent::effects::Running;
 use crate::agent::effects::model_request::meter::seen;
 use crate::agent::effects::tool_call::proposal::propose_for_view;
@@ -50,6 +51,8 @@ pub(super) fn of_action(
             Command::Decide(with_edit(decision, args, replica))
         }
         SessionAction::CallByView(asked) => called_by_view(*asked, replica),
+        // The task looks the version up first, and asks with a command.
+        SessionAction::UpdateAssistant { .. } => return Err(assistants::no_assistant()),
         SessionAction::Command(Command::AnswerElicitation(reply)) => {
             let invalid = problem_with(&reply, replica);
             Command::AnswerElicitation(ElicitationReply { invalid, ..reply })

@@ -244,7 +244,7 @@ impl Replica {
         if let Some(sandbox) = self.state.control.sandbox.as_ref().filter(|_| from == 0) {
             let owner = &self.owner().id;
             self.agent = self.factory.create_agent(&self.key, owner, sandbox);
-            self.follow_hosts();
+            self.follow_journal();
             self.agent.tools.refresh().await;
         }
     }
@@ -314,7 +314,7 @@ impl Replica {
 
     /// Shows the changes of a commit, in order.
     fn show(&mut self, commit: &Commit) {
-        self.follow_hosts();
+        self.follow_journal();
         for (seq, event) in commit.shown() {
             if event.facts().ends_answer {
                 self.feed.end_answer();

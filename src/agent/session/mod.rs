@@ -434,7 +434,17 @@ impl LiveSession {
         self.try_to_tell(submission).await
     }
 
-    async fn try_to_tell(&mut self, submission: Submission) -> Result<Acknowledgement, Refusal> {
+    async fn try_to_tell(
+        &mut self,
+        mut submission: Submission,
+    ) -> Result<Acknowledgement, Refusal> {
+        if submission.begins_turn() {
+            Box::pin(self.replica.admit_turn()).await?;
+        }
+        if let SessionAction::UpdateAssistant { by } = &submission.action {
+            let update = Box::pin(self.replica.update_assistant(by)).await?;
+            submission.action = SessionAction::Command(update);
+        }
         if submission.action.approves() {
             // Load the current rules: the tool may have been denied while its call waited.
             self.replica.agent.tools.refresh().await;

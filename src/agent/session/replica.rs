@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::agent::assistants;
 use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
 use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
@@ -14,7 +15,7 @@ use crate::agent::journal::projection::Projection;
 use crate::domain::{Actor, CallId, CountedEntry, SessionKey};
 use crate::history::{self, Past};
 use crate::llm::tokens::{self, Counter};
-use crate::session::{Genesis, ModelChoice, SessionState};
+use crate::session::{Command, Genesis, ModelChoice, Refusal, SessionAssistant, SessionState};
 
 /// The reason the copy no longer matches the stored journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,7 @@ impl Replica {
     /// Updates watchers that were here before this task, and the session list, which may be behind if a
     /// gateway ended between a commit and its row.
     pub(super) fn show_all(&self) {
-        self.follow_hosts();
+        self.follow_journal();
         self.projection.update(&self.key, &self.state.control);
         if self.feed.is_watched() && self.state.control.version > 0 {
             self.feed.show(FeedItem::Moved(self.state.control.seq));
@@ -105,8 +106,45 @@ impl Replica {
         }
     }
 
-    /// Updates the hosts that the session's sandbox may reach from the journal.
-    pub(super) fn follow_hosts(&self) {
+    /// The assistant of the session, or its future one while it is not stored.
+    pub(super) fn assistant(&self) -> Option<&Arc<SessionAssistant>> {
+        let control = &self.state.control;
+        match control.version {
+            0 => self.genesis.assistant.as_ref(),
+            _ => control.assistant.as_ref(),
+        }
+    }
+
+    /// Checks that a turn may begin with the session's assistant, and attaches the files that the next message
+    /// brings along.
+    pub(super) async fn admit_turn(&self) -> Result<(), Refusal> {
+        let Some(assistant) = self.assistant() else {
+            return Ok(());
+        };
+        let control = &self.state.control;
+        let due = match control.version {
+            0 => &assistant.definition.files,
+            _ => &control.due_files,
+        };
+        let records = &self.agent.parts.place.records;
+        assistants::admit_turn(records, &self.key, &self.owner().id, assistant, due).await
+    }
+
+    /// Returns the command that takes the newest version of the assistant into use.
+    pub(super) async fn update_assistant(&self, by: &Actor) -> Result<Command, Refusal> {
+        let assistant = self.assistant().ok_or_else(assistants::no_assistant)?;
+        let records = &self.agent.parts.place.records;
+        let newest = assistants::newest(records, &self.key, &self.owner().id, assistant).await?;
+        Ok(Command::UpdateAssistant {
+            assistant: newest,
+            by: by.clone(),
+        })
+    }
+
+    /// Updates what the agent has from the journal: the hosts that the session's sandbox may reach, and the
+    /// assistant.
+    pub(super) fn follow_journal(&self) {
+        self.agent.tools.follow_assistant(self.assistant());
         self.agent.tools.reach.follow(&self.state.control);
     }
 

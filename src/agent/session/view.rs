@@ -216,6 +216,7 @@ impl Replica {
             title: control.title.text.clone(),
             model: self.choice().clone(),
             strategies: control.context.strategies.clone().unwrap_or_default(),
+            assistant: self.assistant().cloned(),
             is_stored: control.version > 0,
             queue: self.queue(),
             usage: self.usage(),

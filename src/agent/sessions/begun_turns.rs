@@ -78,7 +78,7 @@ mod tests {
 
     use super::BegunTurns;
     use crate::domain::{
-        Caller, CredentialId, Role, SessionId, SessionKey, Tenant, TenantId, User, UserId,
+        Caller, CredentialId, Rights, Role, SessionId, SessionKey, Tenant, TenantId, User, UserId,
     };
 
     fn caller() -> Caller {
@@ -96,6 +96,7 @@ mod tests {
                 installation_admin: false,
             },
             tenant,
+            custom_rights: Rights::NONE,
             credential: Some(CredentialId::Local(id)),
         }
     }

@@ -38,8 +38,10 @@ impl Sessions {
             SessionAction::CallByView(asked) => {
                 Box::pin(calls::find_view(self, key, caller, asked)).await?;
             }
-            SessionAction::Command(_) | SessionAction::Choose(_) | SessionAction::Decide { .. } => {
-            }
+            SessionAction::Command(_)
+            | SessionAction::Choose(_)
+            | SessionAction::Decide { .. }
+            | SessionAction::UpdateAssistant { .. } => {}
         }
         Ok(Submission {
             by: caller.user.id.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Sessions;
 use super::refusal::{not_found, unreadable};
 use crate::agent::journal::{Journal, JournalError};
-use crate::domain::{Caller, Code, Role, SessionKey};
+use crate::domain::{Caller, Code, Right, SessionKey};
 use crate::session::Refusal;
 use crate::session::proof::DecisionDocument;
 use crate::store::Record;
@@ -31,7 +31,7 @@ impl Sessions {
         caller: &Caller,
     ) -> Result<DecisionReader, Refusal> {
         let admitted = self.admit(key, caller).await;
-        let reads_audit = caller.user.role >= Role::Admin && key.tenant == caller.tenant.id;
+        let reads_audit = caller.may(Right::ReadAudit) && key.tenant == caller.tenant.id;
         let is_owner = match admitted {
             Ok(()) => true,
             Err(refusal) if refusal.code == Code::SessionNotFound && reads_audit => {

@@ -6,6 +6,7 @@ use super::refusal::not_found;
 use super::{Sessions, may_act, removal};
 use crate::agent::feed::list_update::ListUpdate;
 use crate::agent::journal::Journal;
+use crate::agent::row_error::RowError;
 use crate::agent::search::finding::{self, FoundPage};
 use crate::agent::usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};
 use crate::domain::{Caller, SearchQuery, SessionKey, Timestamp, UserId};
@@ -15,17 +16,6 @@ use crate::store;
 use crate::store::records::{
     Cursor, ListFilter, MarksChange, Records, SessionRow, SessionsPage, UsageFilter,
 };
-
-/// The reason a row of the session list is not returned.
-#[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// The caller has no such session.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The store cannot be read.
-    #[error(transparent)]
-    Store(#[from] store::Error),
-}
 
 impl Sessions {
     pub(in crate::agent) fn servers(&self) -> &Servers {

@@ -12,6 +12,7 @@ pub(super) mod import;
 pub(super) mod list;
 pub(super) mod offers;
 mod peers;
+pub(super) mod readings;
 mod refusal;
 mod registry;
 pub(super) mod removal;
@@ -30,9 +31,11 @@ use tokio_util::task::TaskTracker;
 
 use self::approvals::Approvals;
 use self::begun_turns::BegunTurns;
+use self::readings::Readings;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
+use super::assistants::{Assistants, SessionStart};
 use super::budget::Budgets;
 use super::cluster::Cluster;
 use super::cluster::list_broadcast::{ListBroadcast, ListWatch};
@@ -49,7 +52,7 @@ use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, StrategyName};
 use crate::jobs::Pool;
-use crate::session::{Command, ModelChoice, Refusal};
+use crate::session::{Command, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
@@ -175,30 +178,25 @@ impl Sessions {
 
     /// Reserves a new session of the caller, with the tenant's default model unless another is chosen. It is
     /// stored at its first command; until then it lives as long as somebody watches it.
-    pub fn new_session(&self, caller: &Caller, model: Option<ModelChoice>) -> SessionKey {
+    pub fn new_session(&self, caller: &Caller, start: SessionStart) -> SessionKey {
         let session = SessionId::from_bits(rand::random());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
             session,
         };
-        self.0.reserve(&key, caller, model, true);
+        self.0.reserve(&key, caller, start, true);
         key
     }
 
-    /// Returns the caller's own session of that name, created on first use with `model`. The id is derived
+    /// Returns the caller's own session of that name, created on first use with `start`. The id is derived
     /// from tenant, user and name, so no other user's name leads to it.
-    pub fn named_session(
-        &self,
-        caller: &Caller,
-        name: &str,
-        model: Option<ModelChoice>,
-    ) -> SessionKey {
+    pub fn named_session(&self, caller: &Caller, name: &str, start: SessionStart) -> SessionKey {
         let (tenant, user) = (caller.tenant.id.as_str(), caller.user.id.as_str());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
             session: SessionId::derived(&[tenant, user, name]),
         };
-        self.0.reserve(&key, caller, model, false);
+        self.0.reserve(&key, caller, start, false);
         key
     }
 
@@ -207,9 +205,9 @@ impl Sessions {
         &self,
         caller: &Caller,
         title: Option<String>,
-        model: Option<ModelChoice>,
+        start: SessionStart,
     ) -> Result<SessionKey, Refusal> {
-        let key = self.new_session(caller, model);
+        let key = self.new_session(caller, start);
         self.submit(&key, caller, Command::Open { title }.into())
             .await?;
         self.0.projection.written().await;
@@ -222,9 +220,9 @@ impl Sessions {
         caller: &Caller,
         name: &str,
         title: Option<String>,
-        model: Option<ModelChoice>,
+        start: SessionStart,
     ) -> Result<(SessionKey, bool), Refusal> {
-        let key = self.named_session(caller, name, model);
+        let key = self.named_session(caller, name, start);
         let is_new = !self.join(&key, caller).await?.view.is_stored;
         if is_new {
             let open = Command::Open { title };
@@ -311,9 +309,20 @@ impl Sessions {
         Approvals(self)
     }
 
+    /// The assistants that sessions can be started with.
+    pub fn assistants(&self) -> Assistants<'_> {
+        let parts = &self.0.factory.parts;
+        Assistants::new(self.0.records(), &parts.providers, &parts.attachments)
+    }
+
     /// The access to shared sessions.
     pub fn sharing(&self) -> Sharing<'_> {
         Sharing(self)
+    }
+
+    /// The access to sessions of other people.
+    pub fn readings(&self) -> Readings<'_> {
+        Readings(self)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was interrupted, by the store or by

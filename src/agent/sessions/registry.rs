@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::SessionsSettings;
 use super::begun_turns::BegunTurns;
 use super::refusal::{not_found, refuse_all, unreadable};
+use crate::agent::assistants::SessionStart;
 use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
@@ -27,7 +28,7 @@ use crate::domain::{
     UserId,
 };
 use crate::jobs::Pool;
-use crate::session::{Genesis, ModelChoice, Refusal, SessionState};
+use crate::session::{Genesis, Refusal, SessionState};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
@@ -101,6 +102,7 @@ impl SessionRegistry {
             journal: JournalId::from_bits(rand::random()),
             sandbox: SandboxId::from_bits(rand::random()),
             model: self.factory.model_choice((tenant, &owner.id)),
+            assistant: None,
             owner,
         }
     }
@@ -110,13 +112,19 @@ impl SessionRegistry {
         &self,
         key: &SessionKey,
         caller: &Caller,
-        model: Option<ModelChoice>,
+        start: SessionStart,
         is_blank: bool,
     ) {
         self.slots().entry(key.clone()).or_insert_with(|| {
             let genesis = self.genesis(&key.tenant, caller.actor());
+            let SessionStart { model, assistant } = start;
             let model = model.unwrap_or_else(|| genesis.model.clone());
-            let mut slot = Slot::new(&self.cluster, key, Genesis { model, ..genesis }, true);
+            let genesis = Genesis {
+                model,
+                assistant,
+                ..genesis
+            };
+            let mut slot = Slot::new(&self.cluster, key, genesis, true);
             slot.is_blank = is_blank;
             slot
         });
@@ -242,6 +250,11 @@ impl SessionRegistry {
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
         let owner = state.control.owner.as_ref().unwrap_or(&genesis.owner);
         let agent = self.factory.create_agent(key, &owner.id, sandbox);
+        let assistant = match state.control.version {
+            0 => genesis.assistant.as_ref(),
+            _ => state.control.assistant.as_ref(),
+        };
+        agent.tools.follow_assistant(assistant);
         agent.tools.refresh().await;
         let tasks = self.tasks.clone();
         let replica = Replica {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
-use super::list::RowError;
 use super::refusal::{not_found, unreadable};
 use super::{Sessions, may_act};
 use crate::agent::feed::ShownEvent;
 use crate::agent::journal::{Journal, StoredEvents};
+use crate::agent::row_error::RowError;
 use crate::domain::{
     Attachment, BlobId, Caller, Code, SessionId, SessionKey, SharedSessionId, TenantId, Timestamp,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::registry::SessionRegistry;
 use super::removal;
 use crate::agent::mailbox::Message;
-use crate::domain::{Caller, CredentialId, SessionKey, TenantId, UserId};
+use crate::domain::{Caller, CredentialId, Rights, SessionKey, TenantId, UserId};
 use crate::store::Error;
 use crate::store::clock::now;
 
@@ -157,6 +157,7 @@ async fn delete_person(
     let caller = Caller {
         user: person.user,
         tenant: of,
+        custom_rights: Rights::NONE,
         credential: None,
     };
     let servers = &registry.factory.parts.servers;

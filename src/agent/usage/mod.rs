@@ -4,7 +4,7 @@
 pub(super) mod completion;
 pub(super) mod fold;
 
-use crate::domain::{Caller, Code, Role, SessionId, TenantId, Timestamp, UserId};
+use crate::domain::{Caller, Code, Right, SessionId, TenantId, Timestamp, UserId};
 use crate::session::Refusal;
 use crate::store::records::{CallSums, Direction, RequestSums, Sorting, UsageBy, UsageGroup};
 
@@ -23,7 +23,7 @@ impl UsageAccess {
     /// tenant.
     pub fn of(caller: &Caller, person: Option<UserId>) -> Result<Self, Refusal> {
         let own = &caller.user.id;
-        let sees_all = caller.user.role >= Role::Admin;
+        let sees_all = caller.may(Right::ReadUsage);
         let is_anothers = person.as_ref().is_some_and(|person| person != own);
         if is_anothers && !sees_all {
             let text = "only admins see what others used";

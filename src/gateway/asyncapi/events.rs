@@ -133,6 +133,32 @@ struct Person {
     name: String,
 }
 
+/// The assistant of a session.
+#[derive(ToSchema)]
+struct SessionAssistantItem {
+    /// The assistant's id.
+    id: String,
+    /// The number of the version that is in use.
+    version: u64,
+    /// The assistant's name.
+    name: String,
+    /// The purpose of the assistant.
+    description: String,
+    /// Messages that the empty session offers to begin with.
+    openings: Vec<String>,
+    /// The models that the session may use; empty = any model.
+    models: Vec<SessionAssistantModel>,
+}
+
+/// A model that sessions of an assistant may use.
+#[derive(ToSchema)]
+struct SessionAssistantModel {
+    /// The provider's name.
+    provider: String,
+    /// The model's id at that provider.
+    model: String,
+}
+
 /// `system:ready`.
 #[derive(ToSchema)]
 #[schema(rename_all = "camelCase")]
@@ -145,6 +171,8 @@ struct SystemReady {
     model: String,
     /// The reasoning effort; `null` for what the settings say of the model.
     effort: Option<String>,
+    /// The assistant that the session was started with, in the version that is in use; `null` without one.
+    assistant: Option<SessionAssistantItem>,
     /// The session's own compaction strategies; empty = those of the settings.
     compaction: Vec<String>,
     /// The tokens of history that the settings let the model read; `null` for as many as its window holds.
@@ -1146,6 +1174,10 @@ struct SessionChanged {
     message_seq: Option<u64>,
     /// A person's word on a call of unknown outcome.
     settled: Option<SettledCall>,
+    /// The assistant, in its new version.
+    assistant: Option<SessionAssistantItem>,
+    /// The person who took the new version into use.
+    by: Option<Person>,
     /// The new model.
     model: Option<String>,
     /// Its provider.

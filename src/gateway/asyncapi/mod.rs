@@ -61,7 +61,7 @@ fn description() -> Value {
         },
         "channels": {
             "session": channel("/", "socket", "A session, in the namespace `/`. `auth` of the handshake is \
-                `{ token?, sessionId?, lastSeq?, journalId? }`.", &of_socket),
+                `{ token?, sessionId?, lastSeq?, journalId?, assistant?, tools?, skills? }`.", &of_socket),
             "person": channel("/person", "socket", "The person's session list, in the namespace `/person`.", &list),
             "sessionStream": with_id(channel("/api/sessions/{id}/stream", "http", "A session as server-sent \
                 events: `event` is the name, `id` the position, and `Last-Event-ID` resumes.", &session)),
@@ -217,7 +217,9 @@ fn command_message(rest: &Value, spec: &CommandSpec) -> Value {
             arguments(std::slice::from_ref(&body), 1),
             arguments(&[json!({ "type": "string" }), json!({ "type": "object" })], 1),
         ] }),
-        "agent:cancel" | "turn:retry" | "history:reset" => arguments(&[body], 0),
+        "agent:cancel" | "turn:retry" | "history:reset" | "session:assistant" => {
+            arguments(&[body], 0)
+        }
         _ => arguments(&[body], 1),
     };
     json!({

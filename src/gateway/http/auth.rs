@@ -65,6 +65,9 @@ struct MyUser {
     /// True if the user also administers the installation.
     #[serde(rename = "installationAdmin")]
     installation_admin: bool,
+    /// The user's rights, of their built-in and custom roles.
+    #[schema(value_type = Vec<word_list::UserRight>)]
+    rights: Vec<&'static str>,
 }
 
 /// The signed-in user's tenant.
@@ -270,6 +273,7 @@ pub(super) fn enter(
 }
 
 pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
+    let rights = caller.rights().names();
     let Caller { user, tenant, .. } = caller;
     Me {
         user: MyUser {
@@ -277,6 +281,7 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
             name: user.name,
             role: user.role.as_str(),
             installation_admin: user.installation_admin,
+            rights,
         },
         tenant: MyTenant {
             id: tenant.id.to_string(),

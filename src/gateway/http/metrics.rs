@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::gateway::auth::TenantAdmin;
+use crate::domain::{Caller, Code};
 use crate::gateway::error::{ApiError, Problem};
 use crate::telemetry::metrics::{CONTENT_TYPE as FORM, exposition};
 
@@ -15,8 +15,11 @@ use crate::telemetry::metrics::{CONTENT_TYPE as FORM, exposition};
     (status = 200, body = String, content_type = "application/openmetrics-text"),
     (status = 401, body = Problem), (status = 403, body = Problem),
 ))]
-pub(super) async fn read_metrics(admin: TenantAdmin) -> Result<Response, ApiError> {
-    admin.scope(true)?;
+pub(super) async fn read_metrics(caller: Caller) -> Result<Response, ApiError> {
+    if !caller.user.installation_admin {
+        let text = "only an administrator of the installation may do this";
+        return Err(ApiError::new(Code::NotAllowed, text));
+    }
     Ok(figures())
 }
 

@@ -1,6 +1,7 @@
 //! The REST door, one file per noun.
 
 mod approvals;
+mod assistants;
 mod audit;
 mod auth;
 mod budgets;
@@ -65,6 +66,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(mcp_registry::routes())
         .merge(rules::routes())
         .merge(skills::routes())
+        .merge(assistants::routes())
         .merge(gestures::routes())
         .merge(passkeys::routes())
         .routes(routes!(providers::list_providers))

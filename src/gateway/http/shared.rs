@@ -13,9 +13,8 @@ use utoipa::ToSchema;
 
 use crate::agent::{SharedBy, SharedView};
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Role, SharedSessionId};
+use crate::domain::{Caller, Code, Right, SharedSessionId};
 use crate::gateway::GatewayState;
-use crate::gateway::auth::TenantAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::export::{Document, Form};
 use crate::gateway::extract::{Body, required};
@@ -67,7 +66,7 @@ pub(super) async fn read_sharing(
     caller: Caller,
 ) -> Result<Json<Sharing>, ApiError> {
     let administration = state.tenancy.administration();
-    let may_change = caller.user.role >= Role::Admin && state.auth_mode != AuthMode::None;
+    let may_change = caller.may(Right::ManageSharing) && state.auth_mode != AuthMode::None;
     Ok(Json(Sharing {
         links_allowed: administration.allows_links(&caller.tenant.id).await?,
         may_change,
@@ -81,13 +80,16 @@ pub(super) async fn read_sharing(
     responses((status = 200, body = Sharing), (status = 400, body = Problem)))]
 pub(super) async fn put_sharing(
     State(state): State<GatewayState>,
-    admin: TenantAdmin,
+    caller: Caller,
     Body(body): Body<PutSharingRequest>,
 ) -> Result<Json<Sharing>, ApiError> {
     let links_allowed = required("linksAllowed", body.links_allowed)?;
-    // The setting is the tenant's: an admin of the installation alone may not change it.
-    admin.scope(false)?;
-    let tenant = &admin.0.tenant.id;
+    if !caller.may(Right::ManageSharing) {
+        let text =
+            "only an admin of the tenant, or somebody with the right `sharing.manage`, may do this";
+        return Err(ApiError::new(Code::NotAllowed, text));
+    }
+    let tenant = &caller.tenant.id;
     let administration = state.tenancy.administration();
     administration
         .set_allows_links(tenant, links_allowed)

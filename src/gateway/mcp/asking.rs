@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::question::{Door, Ending, Question};
+use super::question::{Door, Ending, Question, QuestionText};
 use super::{Exposure, Life};
 use crate::agent::{Sessions, limit_reached};
 use crate::domain::{Caller, Resource, Share, Shares};
@@ -35,7 +35,7 @@ impl Asking {
     pub(super) async fn answer(
         &self,
         caller: Caller,
-        text: String,
+        asked: QuestionText,
         door: impl Door + 'static,
     ) -> CallToolResult {
         let share = match self.share(&caller) {
@@ -54,7 +54,7 @@ impl Asking {
                 limit: exposure.turn_limit,
                 stop,
             };
-            let asked = question.ask(text, &door).await;
+            let asked = question.ask(asked, &door).await;
             // The question counts until the turn has stopped, even if its client left earlier.
             drop(share);
             asked

@@ -18,7 +18,7 @@ mod visible;
 pub use approval::{DoorReply, Verdict};
 pub use http::routes;
 pub use missing::Missing;
-pub use question::{Door, Ending, News, Question};
+pub use question::{Door, Ending, News, Question, QuestionText};
 pub use shown::shown;
 pub use stdio::serve_stdio;
 

@@ -19,10 +19,17 @@ use serde_json::{Value, json};
 use super::approval::{DoorReply, HearsOnlyAnswers, elicit, pass_on};
 use super::asking::{Asking, result};
 use super::notices::{Notices, Threshold};
-use super::question::{Door, News};
+use super::question::{Door, News, QuestionText};
 use super::tasks::{Round, TaskClient, Tasks};
+use crate::agent::AssistantView;
 use crate::domain::Caller;
 use crate::session::{Call, Elicitation, ElicitationAnswer};
+use crate::store::records::AssistantLevel;
+
+/// The argument that names the assistant which answers.
+const ASSISTANT: &str = "assistant";
+/// The most assistants that the tool's description names.
+const MAX_NAMED: usize = 50;
 
 /// The server of one client.
 #[derive(Clone)]
@@ -61,9 +68,10 @@ impl Door for ClientDoor {
 }
 
 impl AgentServer {
-    fn tool(&self) -> Tool {
+    /// The tool, with the assistants from which the caller may choose.
+    fn tool(&self, assistants: &[AssistantView]) -> Tool {
         let tool = &self.asking.exposure.tool;
-        let schema = json!({
+        let mut schema = json!({
             "type": "object",
             "properties": {
                 tool.argument_name.as_str(): {
@@ -73,6 +81,19 @@ impl AgentServer {
             },
             "required": [tool.argument_name],
         });
+        if !assistants.is_empty() && tool.argument_name != ASSISTANT {
+            let names = assistants.iter().take(MAX_NAMED);
+            let names: Vec<&str> = names.map(|view| view.row.name.as_str()).collect();
+            let description = format!(
+                "The name or id of the assistant that answers; without it, the agent as it is. \
+                 There are: {}",
+                names.join(", ")
+            );
+            let described = json!({ "type": "string", "description": description });
+            if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+                properties.insert(ASSISTANT.to_owned(), described);
+            }
+        }
         let schema = match schema {
             Value::Object(schema) => schema,
             Value::Null
@@ -93,18 +114,27 @@ impl AgentServer {
         &self,
         name: &str,
         arguments: Option<&JsonObject>,
-    ) -> Result<String, String> {
+    ) -> Result<QuestionText, String> {
         let tool = &self.asking.exposure.tool;
         if name != tool.name {
             return Err(format!("there is no tool `{name}`, only `{}`", tool.name));
         }
         let argument = &tool.argument_name;
-        match arguments.and_then(|arguments| arguments.get(argument)) {
-            Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
-            Some(Value::String(_)) => Err(format!("the argument `{argument}` is empty")),
-            None | Some(Value::Null) => Err(format!("the argument `{argument}` is missing")),
-            Some(_) => Err(format!("the argument `{argument}` is not a text")),
-        }
+        let given = |name: &str| arguments.and_then(|arguments| arguments.get(name));
+        let text = match given(argument) {
+            Some(Value::String(text)) if !text.trim().is_empty() => text.clone(),
+            Some(Value::String(_)) => return Err(format!("the argument `{argument}` is empty")),
+            None | Some(Value::Null) => {
+                return Err(format!("the argument `{argument}` is missing"));
+            }
+            Some(_) => return Err(format!("the argument `{argument}` is not a text")),
+        };
+        let assistant = match given(ASSISTANT).filter(|_| argument != ASSISTANT) {
+            Some(Value::String(name)) if !name.trim().is_empty() => Some(name.trim().to_owned()),
+            Some(Value::String(_) | Value::Null) | None => None,
+            Some(_) => return Err(format!("the argument `{ASSISTANT}` is not a text")),
+        };
+        Ok(QuestionText { text, assistant })
     }
 
     /// Returns the client of a task, from the caller and capabilities of its request.
@@ -141,7 +171,7 @@ impl ServerHandler for AgentServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        (name == self.asking.exposure.tool.name).then(|| self.tool())
+        (name == self.asking.exposure.tool.name).then(|| self.tool(&[]))
     }
 
     #[expect(deprecated, reason = "clients of today still set the level (S0.54)")]
@@ -160,9 +190,20 @@ impl ServerHandler for AgentServer {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(vec![self.tool()]))
+        let mut assistants = match self.caller(&context) {
+            // Without a list, the tool still takes the argument.
+            Some(caller) => {
+                let listed = self.asking.sessions.assistants().list(&caller).await;
+                listed.unwrap_or_default()
+            }
+            None => Vec::new(),
+        };
+        assistants.retain(|view| view.level >= AssistantLevel::Use);
+        Ok(ListToolsResult::with_all_items(vec![
+            self.tool(&assistants),
+        ]))
     }
 
     // Undeclared capabilities are answered as unknown methods, where rmcp would return an empty list.
@@ -247,11 +288,11 @@ impl ServerHandler for AgentServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let read = self.read(&request.name, request.arguments.as_ref());
-        let text = read.map_err(|text| ErrorData::invalid_params(text, None))?;
+        let asked = read.map_err(|text| ErrorData::invalid_params(text, None))?;
         let client = self.task_client(&context)?;
         let capabilities = context.client_capabilities();
         if capabilities.is_some_and(|capabilities| capabilities.supports_tasks()) {
-            let creating = self.tasks.create(&self.asking, client, text);
+            let creating = self.tasks.create(&self.asking, client, asked);
             return Ok(match Box::pin(creating).await {
                 Ok(task) => CallToolResponse::Task(task),
                 Err(refusal) => result(Err(refusal)).into(),
@@ -264,7 +305,7 @@ impl ServerHandler for AgentServer {
         let is_asked_in_rounds = version.is_some_and(|version| !version.has_initialize());
         if is_asked_in_rounds && client.has_forms {
             let round = Round {
-                text,
+                asked,
                 state: request.request_state,
                 answers: request.input_responses.unwrap_or_default(),
                 notices,
@@ -280,7 +321,7 @@ impl ServerHandler for AgentServer {
         let peer = (!is_mute).then(|| context.peer.clone());
         let door = ClientDoor { peer, notices };
         tokio::select! {
-            result = self.asking.answer(client.caller, text, door) => Ok(result.into()),
+            result = self.asking.answer(client.caller, asked, door) => Ok(result.into()),
             // Dropping the answer stops the turn; a cancelled request gets no reply.
             () = context.ct.cancelled() => cancelled(),
         }

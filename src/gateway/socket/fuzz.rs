@@ -3,7 +3,7 @@
 use super::connection::inbound;
 use super::handshake::{HandshakeAuth, check_session_name};
 use crate::agent::{SessionAction, SubmitOptions};
-use crate::domain::{Caller, JournalId, Role, Tenant, TenantId, User, UserId};
+use crate::domain::{Caller, JournalId, Rights, Role, Tenant, TenantId, User, UserId};
 use crate::gateway::wire::{self, ParsedCommand};
 use crate::session::Command;
 use crate::session::properties::world::{World, proposal, say};
@@ -65,6 +65,7 @@ fn send(world: &mut World, packet: &str) {
                 SessionAction::CallByView(asked) => {
                     assert!(asked.args.is_object() && asked.at.server.is_empty());
                 }
+                SessionAction::UpdateAssistant { .. } => {}
             }
         }
         Ok(ParsedCommand::Fork(request)) => assert!(request.then.len() <= 2),
@@ -83,7 +84,10 @@ fn check_options(action: &SessionAction, options: &SubmitOptions) {
             assert_eq!(without_proof, SubmitOptions::default());
         }
         SessionAction::Command(Command::Say { .. }) => assert!(!has_proof),
-        SessionAction::Command(_) | SessionAction::Choose(_) | SessionAction::CallByView(_) => {
+        SessionAction::Command(_)
+        | SessionAction::Choose(_)
+        | SessionAction::CallByView(_)
+        | SessionAction::UpdateAssistant { .. } => {
             assert_eq!(*options, SubmitOptions::default());
         }
     }
@@ -120,6 +124,7 @@ fn caller() -> Caller {
     Caller {
         user,
         tenant,
+        custom_rights: Rights::NONE,
         credential: None,
     }
 }

@@ -12,12 +12,12 @@ use socketioxide::extract::{Event, SocketRef, TryData};
 use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
 use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::{SocketContext, commands};
-use crate::agent::SessionAction;
-use crate::domain::{Caller, Code, JournalId, SessionId, SessionKey};
+use crate::agent::{AssistantChoice, SessionAction, SessionView};
+use crate::domain::{AssistantId, Caller, Code, JournalId, SessionId, SessionKey};
 use crate::gateway::auth;
-use crate::gateway::wire::COMMANDS;
+use crate::gateway::wire::{COMMANDS, assistant_choice};
 use crate::providers::WantedModel;
-use crate::session::Refusal;
+use crate::session::{Refusal, ToolSelection};
 
 /// The `auth` object of the handshake.
 #[derive(Debug, Default, Deserialize)]
@@ -27,6 +27,12 @@ pub(super) struct HandshakeAuth {
     pub(super) session_id: Option<String>,
     pub(super) last_seq: Option<u64>,
     pub(super) journal_id: Option<String>,
+    /// The assistant that a new session is started with.
+    pub(super) assistant: Option<String>,
+    /// The tools that it may use, fewer than the assistant's.
+    pub(super) tools: Option<ToolSelection>,
+    /// The skills that it may use, fewer than the assistant's.
+    pub(super) skills: Option<Vec<String>>,
 }
 
 /// A refused handshake: `connect_error` carries only this text, so the code stands first.
@@ -91,7 +97,13 @@ async fn take_seat(
         auth::authenticate_handshake(&context.state, parts, sent.token.as_deref()).await?;
     let wanted = sent.session_id.or_else(|| from_query(socket, "sessionId"));
     let model = WantedModel::new(from_query(socket, "provider"), from_query(socket, "model"));
-    let key = session_of(context, &entered.caller, wanted.as_deref(), model).await?;
+    let assistant = sent
+        .assistant
+        .or_else(|| from_query(socket, "assistant"))
+        .filter(|id| !id.is_empty());
+    let choice = assistant_choice(assistant.as_deref(), sent.tools, sent.skills)?;
+    let wishes = Wishes { model, choice };
+    let key = session_of(context, &entered.caller, wanted.as_deref(), wishes).await?;
     let place = context.connections.take(entered.caller.holder())?;
     let journal = sent.journal_id.as_deref().and_then(JournalId::parse);
     let has = sent.last_seq.map(|seq| (seq, journal));
@@ -149,25 +161,27 @@ fn receive(connection: &Connection, name: String, packet: RawPacket, reply: Opti
     }
 }
 
+/// What a client asks of the session that it joins.
+struct Wishes {
+    model: WantedModel,
+    choice: Option<AssistantChoice>,
+}
+
 /// Returns the session for a requested name: an id of ours must exist, any other name belongs to the caller,
-/// and no name creates a session. A requested model (S2.4) answers from the next request on.
+/// and no name creates a session. A requested model (S2.4) answers from the next request on. A requested assistant
+/// is for a new session; one that began without it, or with another, is refused.
 async fn session_of(
     context: &SocketContext,
     caller: &Caller,
     wanted: Option<&str>,
-    model: WantedModel,
+    Wishes { model, choice }: Wishes,
 ) -> Result<SessionKey, Refusal> {
-    let (sessions, providers) = (&context.state.sessions, &context.state.providers);
-    let chosen = || {
-        if model.is_empty() {
-            return Ok(None);
-        }
-        let whose = (&caller.tenant.id, &caller.user.id);
-        let choice = providers.choose(whose, &model, None);
-        choice.map(Some)
-    };
+    let sessions = &context.state.sessions;
+    let assistant = choice.as_ref().map(|choice| choice.id.clone());
+    let assistants = sessions.assistants();
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
-        return Ok(sessions.new_session(caller, chosen()?));
+        let start = assistants.start(caller, &model, choice).await?;
+        return Ok(sessions.new_session(caller, start));
     };
     let key = if wanted.starts_with(SessionId::PREFIX) {
         SessionKey {
@@ -176,20 +190,40 @@ async fn session_of(
         }
     } else {
         check_session_name(wanted)?;
-        let chosen = chosen()?;
-        let key = sessions.named_session(caller, wanted, chosen.clone());
+        let start = assistants.start(caller, &model, choice).await?;
+        let chosen = start.model.clone();
+        let key = sessions.named_session(caller, wanted, start);
+        if chosen.is_none() && assistant.is_none() {
+            return Ok(key);
+        }
         // A session that is not stored yet already has the model.
-        if chosen.is_none() || chosen == Some(sessions.join(&key, caller).await?.view.model) {
+        let view = sessions.join(&key, caller).await?.view;
+        check_assistant(assistant.as_ref(), &view)?;
+        if model.is_empty() || chosen == Some(view.model) {
             return Ok(key);
         }
         key
     };
+    if assistant.is_some() {
+        let view = sessions.join(&key, caller).await?.view;
+        check_assistant(assistant.as_ref(), &view)?;
+    }
     if !model.is_empty() {
         sessions
             .submit(&key, caller, SessionAction::Choose(model).into())
             .await?;
     }
     Ok(key)
+}
+
+/// Refuses a session that was not started with the assistant that the client asks for.
+fn check_assistant(wanted: Option<&AssistantId>, view: &SessionView) -> Result<(), Refusal> {
+    let has = view.assistant.as_ref().map(|assistant| &assistant.id);
+    if wanted.is_none() || wanted == has {
+        return Ok(());
+    }
+    let text = "this session was not started with that assistant; begin a new one";
+    Err(Refusal::of_field(Code::InvalidArguments, "assistant", text))
 }
 
 pub(super) fn check_session_name(wanted: &str) -> Result<(), Refusal> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use smallvec::smallvec;
 
+use super::assistant::assistant_value;
 use super::call;
 use super::frame::{Frame, Frames, frame};
 use super::stamp::{request_id, stamped};
@@ -39,6 +40,10 @@ pub fn event_frames(shown: &ShownEvent) -> Frames {
         ),
         Event::Withdrawn { .. } => withdrawn(shown),
         Event::TitleSet { title, .. } => changed(shown, json!({ "title": title })),
+        Event::AssistantUpdated { assistant, by } => changed(
+            shown,
+            json!({ "assistant": assistant_value(assistant), "by": by }),
+        ),
         Event::ModelChosen { model } => model_frames(shown, model),
         Event::AttachmentPlaced { id, name, path } => {
             let placed = json!({ "id": id, "name": name, "path": path });

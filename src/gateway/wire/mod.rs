@@ -1,6 +1,7 @@
 //! The single table of wire events (docs/protocol.md): converts events and signals to frames, and client
 //! commands to session requests. Socket and REST share it.
 
+mod assistant;
 pub mod audit;
 mod call;
 mod command;
@@ -15,6 +16,7 @@ mod ready;
 mod stamp;
 mod state;
 
+pub use assistant::assistant_choice;
 pub use call::card::queue_value;
 pub use command::{COMMANDS, CommandSpec, ParsedCommand, parse};
 pub use event::event_frames;

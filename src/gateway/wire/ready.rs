@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::assistant::assistant_value;
 use super::call::card::queue_value;
 use super::event::event_frames;
 use super::frame::{Frame, args, frame};
@@ -35,6 +36,7 @@ pub fn ready(view: &SessionView, ready: &Ready<'_>) -> Frame {
         "providerId": view.model.provider,
         "model": view.model.model,
         "effort": view.model.effort,
+        "assistant": view.assistant.as_deref().map(assistant_value),
         "compaction": view.strategies,
         "configuredMaxTokens": view.configured_max_tokens,
         "modelMaxTokens": view.usage.window,

@@ -26,7 +26,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
 use crate::model_stub::ModelStub;
-use crate::support::DEADLINE;
+use crate::support::{DEADLINE, TestApp};
 
 /// A client that remembers what it was told.
 #[derive(Clone)]
@@ -155,4 +155,23 @@ async fn connect(process: &mut Child, client: TestClient) -> Running {
     let connecting = client.serve(pipes);
     let connected = tokio::time::timeout(DEADLINE, connecting).await;
     connected.unwrap().unwrap()
+}
+
+/// Asks over `/mcp` with these arguments; the text of the result, and whether it is an error.
+pub(crate) async fn ask_with(app: &TestApp, key: &str, arguments: Value) -> (String, bool) {
+    let (client, _hears) = TestClient::new(None);
+    let client = http::connect(app, key, client).await.unwrap();
+    let Value::Object(arguments) = arguments else {
+        unreachable!()
+    };
+    let call = CallToolRequestParams::new("process").with_arguments(arguments);
+    text_of(&client.call_tool(call).await.unwrap())
+}
+
+/// The schema of the arguments of the tool at `/mcp`.
+pub(crate) async fn tool_schema(app: &TestApp, key: &str) -> Value {
+    let (client, _hears) = TestClient::new(None);
+    let client = http::connect(app, key, client).await.unwrap();
+    let listed = client.list_all_tools().await.unwrap().remove(0);
+    Value::Object((*listed.input_schema).clone())
 }

@@ -241,3 +241,53 @@ async fn a_gateway_without_providers_has_no_such_door() {
     let finish = nobody.post(&format!("{base}/finish"), finish).await;
     finish.problem(404, "not_found");
 }
+
+#[tokio::test]
+async fn the_providers_groups_fill_groups_here_at_each_sign_in() {
+    let house = House::open(&[
+        ("SPL_OIDC_GROUPS", "staff=Everybody,money=Finance"),
+        ("SPL_OIDC_SAME_GROUPS", "true"),
+    ])
+    .await;
+    let owner = house.owner();
+    for name in ["Everybody", "Finance", "Ops", "By hand"] {
+        let added = owner.post("/api/groups", json!({ "name": name })).await;
+        added.ok(201);
+    }
+    let groups = owner.get("/api/groups").await.ok(200);
+    let id_of = |name: &str| {
+        let mut items = groups["items"].as_array().unwrap().iter();
+        let found = items.find(|item| item["name"] == name).unwrap();
+        found["id"].as_str().unwrap().to_owned()
+    };
+    let is_in = async |claims: Value| {
+        house.provider.is(claims);
+        let me = house.sign_in().await.me;
+        let path = format!("/api/people/{}/roles", me["user"]["id"].as_str().unwrap());
+        let found = owner.get(&path).await.ok(200);
+        let names = found["groups"].as_array().unwrap().iter();
+        let names: Vec<String> = names
+            .map(|group| group["name"].as_str().unwrap().to_owned())
+            .collect();
+        (me["user"]["id"].as_str().unwrap().to_owned(), names)
+    };
+    let ann = |groups: Value| json!({ "sub": "1", "preferred_username": "ann", "groups": groups });
+    let (id, names) = is_in(ann(json!(["staff", "OPS", "nothing here"]))).await;
+    assert_eq!(names, ["Everybody", "Ops"]);
+    // What somebody gave here stays, and counts as given here from now on.
+    for name in ["By hand", "Ops"] {
+        let path = format!("/api/groups/{}/members/{id}", id_of(name));
+        owner.put(&path, json!({})).await.done();
+    }
+    let (_, names) = is_in(ann(json!(["money"]))).await;
+    assert_eq!(names, ["By hand", "Finance", "Ops"]);
+    let (_, names) = is_in(ann(json!([]))).await;
+    assert_eq!(names, ["By hand", "Ops"]);
+    let left = &house.acts("group.left").await;
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert_eq!(left[0]["details"]["issuer"], house.provider.issuer);
+    assert_eq!(left[0]["by"]["id"], id.as_str());
+    let (_, names) =
+        is_in(json!({ "sub": "2", "preferred_username": "ben", "groups": ["ops"] })).await;
+    assert_eq!(names, ["Ops"], "somebody new");
+}

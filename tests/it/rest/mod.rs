@@ -119,6 +119,12 @@ impl Answer {
         self.json()
     }
 
+    /// It was done, and there is nothing to tell.
+    #[track_caller]
+    pub(crate) fn done(&self) {
+        assert_eq!(self.status, 204, "{}", self.text);
+    }
+
     /// The code of a problem.
     #[track_caller]
     pub(crate) fn code(&self) -> String {

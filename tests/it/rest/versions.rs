@@ -33,6 +33,12 @@ async fn records(client: &Client) -> Vec<Record> {
     let skill = json!({ "name": "one", "description": "Helps", "body": "Help." });
     let skill = client.post("/api/skills?scope=person", skill).await.ok(201);
     let skill = skill["id"].as_str().unwrap().to_owned();
+    let assistant = json!({ "name": "one" });
+    let assistant = client
+        .post("/api/assistants?scope=person", assistant)
+        .await
+        .ok(201);
+    let assistant = assistant["id"].as_str().unwrap().to_owned();
     let server =
         json!({ "name": "post", "scope": "tenant", "config": { "command": "true", "timeout": 9 } });
     client.post("/api/mcp/add", server).await.ok(201);
@@ -44,6 +50,18 @@ async fn records(client: &Client) -> Vec<Record> {
     other.await.ok(201);
     let skill_text = |text| json!({ "name": "one", "description": "Helps more", "body": text });
     vec![
+        record(
+            &format!("/api/assistants/{assistant}"),
+            "PUT",
+            json!({ "name": "two" }),
+            json!({ "name": "three" }),
+        ),
+        record(
+            &format!("/api/assistants/{assistant}/access"),
+            "PUT",
+            json!({ "entries": [{ "level": "use" }] }),
+            json!({ "entries": [] }),
+        ),
         record("/api/budgets", "PUT", budget(5), budget(6)),
         record(
             "/api/mcp/post",

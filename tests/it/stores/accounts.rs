@@ -3,7 +3,7 @@
 use sepal::domain::{Role, Tenant, TenantId, Timestamp, User, UserId};
 use sepal::store::Error;
 use sepal::store::records::{
-    EndedAt, Identity, IdentitySignIn, NewUser, NewWebSession, OidcFlow, SecretHash,
+    EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, NewWebSession, OidcFlow, SecretHash,
 };
 
 use super::records::with_records;
@@ -39,6 +39,7 @@ fn sign_in(user: &NewUser, id: &str, subject: &str, role: Option<Role>) -> Ident
             sid: Some(format!("session {id}")),
         },
         role,
+        groups: GroupsChange::default(),
     }
 }
 

@@ -18,7 +18,7 @@ beforeEach(() => {
 })
 
 async function render(isAdmin: boolean) {
-  vi.spyOn(usePerson(), 'isAdmin', 'get').mockReturnValue(isAdmin)
+  vi.spyOn(usePerson(), 'may').mockReturnValue(isAdmin)
   const wrapper = mount(TeamCompaction, { global: { plugins: [i18n] } })
   await flushPromises()
   return wrapper

@@ -68,7 +68,7 @@ function decided(decision: ToolDecision): Response {
 async function open(source: ServerItem['source'], user: Partial<Me['user']>) {
   const installation = { name: 'Sepal', version: '0.1.0' }
   usePerson().enter({
-    user: { id: 'ana', name: 'Ana', role: 'member', installationAdmin: false, ...user },
+    user: { id: 'ana', name: 'Ana', role: 'member', installationAdmin: false, rights: [], ...user },
     tenant: { id: 't', name: 't' },
     csrfToken: 'x',
     installation,

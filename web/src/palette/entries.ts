@@ -16,7 +16,7 @@ import type { Model, ServerItem, UsagePerson } from '@/wire/restTypes'
 import '@/panel/texts.en.json'
 import './texts.en.json'
 
-export type GroupId = 'recent' | 'found' | 'sessions' | 'actions' | 'models' | 'settings' | 'servers' | 'rules' | 'people'
+export type GroupId = 'recent' | 'found' | 'sessions' | 'actions' | 'models' | 'assistants' | 'settings' | 'servers' | 'rules' | 'people'
 
 export interface PaletteEntry {
   id: string
@@ -57,6 +57,7 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
   const waiting = useWaiting()
   const models = shallowRef<readonly Model[]>([])
   const servers = shallowRef<readonly ServerItem[]>([])
+  const assistants = shallowRef<readonly { id: string; name: string; description: string; level: string }[]>([])
   const rules = shallowRef<readonly { id: string; name?: string | null; sentence: string }[]>([])
   const people = shallowRef<readonly UsagePerson[]>([])
 
@@ -68,8 +69,9 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
     await Promise.allSettled([
       rest.models().then((found) => (models.value = found.models)),
       rest.servers().then(({ items }) => (servers.value = items)),
+      request('get', '/api/assistants', { query: {} }).then(({ items }) => (assistants.value = items.filter(({ level }) => level !== 'see'))),
       request('get', '/api/rules', {}).then((found) => (rules.value = (found as { rules: typeof rules.value }).rules)),
-      person.isAdmin && rest.usage({ by: 'person', sort: 'name', limit: 1000 }).then(({ items }) => (people.value = items.flatMap((item) => item.person ?? []))),
+      person.may('usage.read') && rest.usage({ by: 'person', sort: 'name', limit: 1000 }).then(({ items }) => (people.value = items.flatMap((item) => item.person ?? []))),
     ])
   }
 
@@ -111,6 +113,7 @@ export function usePaletteEntries(): { groups: ComputedRef<PaletteGroup[]>; load
       // A model is chosen for a session.
       entries: session.ready === null ? [] : models.value.map((model) => ({ id: `model-${model.provider}/${model.id}`, label: model.name || model.id, description: t('palette.useModel', { provider: model.provider }), words: model.id, icon: 'i-lucide-cpu', run: () => session.chooseModel(model) })),
     },
+    { id: 'assistants', entries: assistants.value.map(({ id, name, description }) => ({ id: `assistant-${id}`, label: t('palette.startWith', { name }), description, icon: 'i-lucide-bot', run: go(`/s/new?assistant=${id}`) })) },
     { id: 'settings', entries: settings.value },
     { id: 'servers', entries: servers.value.map(({ name }) => ({ id: `server-${name}`, label: name, icon: 'i-lucide-blocks', run: go(`/servers/${name}`) })) },
     { id: 'rules', entries: rules.value.map(({ id, name, sentence }) => ({ id: `rule-${id}`, label: name || sentence, ...(name ? { description: sentence } : {}), icon: 'i-lucide-list-checks', run: go('/settings/rules') })) },

@@ -39,7 +39,7 @@ enableAutoUnmount(afterEach)
 afterEach(() => vi.restoreAllMocks())
 
 async function show(role: Role) {
-  const user = { id: 'usr_ana', name: 'ana', role, installationAdmin: false }
+  const user = { id: 'usr_ana', name: 'ana', role, installationAdmin: false, rights: role === 'admin' ? ['people.manage', 'keys.manage'] : [] }
   usePerson().me = { user, tenant: { id: 'tnt_1', name: 'acme' }, authMode: 'password' } as unknown as Me
   const part = mount(ApiKeys, { global: { plugins: [i18n] }, attachTo: document.body })
   await flushPromises()

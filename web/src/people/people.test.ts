@@ -6,7 +6,7 @@ import { i18n } from '@/locales'
 import { usePerson } from '@/stores/person'
 import { politeText } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
-import type { Me } from '@/wire/restTypes'
+import type { Me, Right } from '@/wire/restTypes'
 import { ago } from './ago'
 import { door, findPeople, type Invitation, type Person, type Role } from './door'
 import { filtersOf, isEverybody, queryOf, requestOf } from './filters'
@@ -31,10 +31,16 @@ function one(name: string, role: Role, more: Partial<Person> = {}): Person {
   return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
 }
 
+/** The rights that count here, as the server gives them to a role. */
+function rightsOf(role: Role, installationAdmin: boolean): Right[] {
+  if (installationAdmin || role === 'owner') return ['people.manage', 'people.manage_admins']
+  return role === 'admin' ? ['people.manage'] : []
+}
+
 function me(role: Role, more: { installationAdmin?: boolean; authMode?: string } = {}): Me {
   const { installationAdmin = false, authMode = 'password' } = more
   return {
-    user: { id: 'usr_ana', name: 'ana', role, installationAdmin },
+    user: { id: 'usr_ana', name: 'ana', role, installationAdmin, rights: rightsOf(role, installationAdmin) },
     tenant: { id: 'tnt_1', name: 'acme' },
     csrfToken: 't',
     installation: { name: 'Sepal', version: '1.0.0' },

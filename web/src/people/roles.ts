@@ -5,17 +5,11 @@ import type { Person, Role } from './door'
 /** The lowest first. */
 export const ROLES: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
 
-/** Who administers the installation administers every team. */
-function rankOf(me: Me | null): Role | null {
-  if (!me) return null
-  return me.user.installationAdmin ? 'owner' : me.user.role
-}
-
 /** The roles that somebody may give; none if they administer nobody. */
 export function rolesToGive(me: Me | null): Role[] {
-  const rank = rankOf(me)
-  if (rank === 'owner') return [...ROLES]
-  return rank === 'admin' ? ROLES.filter((role) => !isAdministering(role)) : []
+  const rights = new Set(me?.user.rights)
+  if (!rights.has('people.manage')) return []
+  return rights.has('people.manage_admins') ? [...ROLES] : ROLES.filter((role) => !isAdministering(role))
 }
 
 export function mayChange(me: Me | null, { role, installationAdmin }: Pick<Person, 'role' | 'installationAdmin'>): boolean {

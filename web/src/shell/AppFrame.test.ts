@@ -31,7 +31,7 @@ beforeEach(() => {
   vi.spyOn(rest, 'server').mockResolvedValue(SERVER)
   vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [] })
   vi.spyOn(rest, 'serverDay').mockResolvedValue({ name: 'files', status: 'unknown', consecutiveFailures: 0, stepSeconds: 300, steps: [] })
-  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
+  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false, rights: [] }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true } satisfies Me)
 })
 afterEach(() => {
   page.unmount()

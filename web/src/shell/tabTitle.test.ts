@@ -16,7 +16,7 @@ const icon = () => document.querySelector('link[rel="icon"]')?.getAttribute('hre
 it('says on any page what waits, until it is decided or nobody is signed in', async () => {
   const page = mount(defineComponent({ setup: () => (showAttention(), () => null) }))
   nameTab('Settings')
-  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true })
+  usePerson().enter({ user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false, rights: [] }, tenant: { id: 't', name: 't' }, csrfToken: '', installation: { name: '', version: '' }, authMode: 'password', encrypted: true })
   useWaiting().calls = 3
   await flushPromises()
   expect([document.title, icon()]).toEqual(['(3) Settings · Sepal', './icon-waiting.svg'])

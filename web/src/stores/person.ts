@@ -4,7 +4,7 @@ import { computed, ref, shallowRef } from 'vue'
 import { forgetTyped } from '@/browser/storage'
 import { problemOf, RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
 import { rest } from '@/wire/rest'
-import type { Installation, Me, SignInProvider } from '@/wire/restTypes'
+import type { Installation, Me, Right, SignInProvider } from '@/wire/restTypes'
 import { useSessions } from './sessions'
 import { useWaiting } from './waiting'
 import { noteVersion } from './version'
@@ -25,6 +25,9 @@ export const usePerson = defineStore('person', () => {
     const user = me.value?.user
     return user?.installationAdmin === true || user?.role === 'owner' || user?.role === 'admin'
   })
+  const rights = computed(() => new Set(me.value?.user.rights))
+  /** Whether a role of the person gives the right; the server decides, and the page offers only what it allows. */
+  const may = (right: Right) => rights.value.has(right)
   /** `me` was asked and answered, with a person or with "nobody". */
   const isKnown = ref(false)
   let timer: ReturnType<typeof setTimeout> | null = null
@@ -103,5 +106,5 @@ export const usePerson = defineStore('person', () => {
 
   watchSignIn({ onSignedOut: lost, renew })
 
-  return { me, isAdmin, installation, needsSetup, signInProviders, isKnown, enter, identify, identifyLater, signOut, lost }
+  return { me, isAdmin, may, installation, needsSetup, signInProviders, isKnown, enter, identify, identifyLater, signOut, lost }
 })

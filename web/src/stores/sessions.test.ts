@@ -9,7 +9,7 @@ const item = (id: string): SessionItem => ({ id, title: id, createdAt: '2026-11-
 
 function me(id: string): Me {
   return {
-    user: { id, name: id, role: 'member', installationAdmin: false },
+    user: { id, name: id, role: 'member', installationAdmin: false, rights: [] },
     tenant: { id: 't', name: 't' },
     csrfToken: '',
     installation: { name: 'Sepal', version: '0.1.0' },

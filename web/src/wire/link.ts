@@ -30,6 +30,7 @@ export interface Position {
 export interface Wanted {
   provider?: string
   model?: string
+  assistant?: string
 }
 
 export interface LinkHandlers {

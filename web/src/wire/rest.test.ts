@@ -33,7 +33,7 @@ beforeEach(() => {
   setActivePinia(createPinia())
   asked = []
   me = {
-    user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false },
+    user: { id: 'ana', name: 'Ana', role: 'owner', installationAdmin: false, rights: [] },
     tenant: { id: 't', name: 't' },
     csrfToken: 'first',
     installation: { name: 'Sepal', version: '0.1.0' },

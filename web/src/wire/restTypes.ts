@@ -10,6 +10,7 @@ type Exactly<T, Fields extends { [Name in keyof Fields]: Name extends keyof T ? 
 
 export type Installation = Schemas['Installation']
 export type Me = Schemas['Me']
+export type Right = Schemas['UserRight']
 
 export type SessionState = Schemas['SessionState']
 export type SessionItem = Schemas['SessionItem']

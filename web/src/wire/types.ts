@@ -265,6 +265,15 @@ export interface SandboxState {
   diskPressure?: { freeBytes: number; minFreeBytes: number }
 }
 
+/** The assistant of a session. */
+export interface SessionAssistantItem {
+  id: string
+  version: number
+  name: string
+  description: string
+  openings: string[]
+}
+
 export interface SystemReady {
   /** The kind of provider, as clients of old know it (`claude`). */
   provider: string
@@ -273,6 +282,8 @@ export interface SystemReady {
   model: string
   /** How much the model may think: a level or a number of tokens as text; null or absent = as it is set for the model. */
   effort?: string | null
+  /** What the session was started with, in the version that is in use. */
+  assistant?: SessionAssistantItem | null
   /** What the session chose to leave its context where earlier turns do not fit; empty or absent = what the settings say. */
   compaction?: string[]
   /** Tokens of history that the settings let the model read; `null` = as many as its window holds. */

@@ -134,6 +134,10 @@ fn check(name: &str, fields: &Fields, is_open: bool, problems: &mut Vec<Problem>
         let accepted = "`group=role`, with `viewer`, `member`, `admin` or `owner`";
         refuse("roles", what, accepted);
     }
+    if wrong_pair(fields, "groups", |_| true) {
+        let what = "an entry is not a group of the provider with a group here";
+        refuse("groups", what, "`their group=our group`");
+    }
     let is_empty = |field: &str| {
         let list = fields.get(field).and_then(|it| it.value.as_array());
         list.is_none_or(Vec::is_empty)

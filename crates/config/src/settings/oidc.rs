@@ -36,6 +36,12 @@ pub struct OidcProvider {
     /// The roles of groups.
     #[serde(default, deserialize_with = "roles")]
     pub roles: BTreeMap<String, Role>,
+    /// The groups here that the provider's groups fill; empty = none by this list.
+    #[serde(default, deserialize_with = "group_names")]
+    pub groups: BTreeMap<String, String>,
+    /// True if a group of the provider fills the group of the same name.
+    #[serde(default)]
+    pub same_groups: bool,
     /// The role of people without such a group; `None` = they are not let in.
     #[serde(default = "usual_role", deserialize_with = "role_or_none")]
     pub default_role: Option<Role>,
@@ -90,6 +96,10 @@ fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Role>, D
         Ok((group, role))
     });
     roles.collect()
+}
+
+fn group_names<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    Ok(pairs(from)?.into_iter().collect())
 }
 
 fn role_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Role>, D::Error> {

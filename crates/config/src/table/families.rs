@@ -416,6 +416,17 @@ pub const OIDC: Family = Family {
              name stands in the file, because the variable separates there.",
         ),
         field(
+            "groups",
+            FieldKind::Texts,
+            "The groups here that groups of the provider fill at each sign-in, as `their group=our group`. Groups \
+             that do not exist here are left out.",
+        ),
+        field(
+            "same_groups",
+            FLAG,
+            "Whether each group of the provider fills the group of the same name; `false` without it.",
+        ),
+        field(
             "default_role",
             FieldKind::One(Kind::OneOf(&[
                 Word::Is("viewer"),
@@ -443,6 +454,8 @@ pub const OIDC: Family = Family {
         ("SPL_OIDC_TENANTS", "`tenants`, the same way"),
         ("SPL_OIDC_GROUPS_CLAIM", "`groups_claim`"),
         ("SPL_OIDC_ROLES", "`roles`, the same way"),
+        ("SPL_OIDC_GROUPS", "`groups`, the same way"),
+        ("SPL_OIDC_SAME_GROUPS", "`same_groups`"),
         ("SPL_OIDC_DEFAULT_ROLE", "`default_role`"),
         ("SPL_OIDC_CREATE_PEOPLE", "`create_people`"),
     ],

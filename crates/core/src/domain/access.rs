@@ -5,7 +5,7 @@ use std::fmt;
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiKeyId, Holder, TenantId, UserId};
+use super::{ApiKeyId, Holder, Rights, TenantId, UserId};
 
 /// The role of a user in their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,12 +46,6 @@ impl Role {
     /// Returns true if this role may start turns and decide calls.
     pub fn may_act(self) -> bool {
         self >= Self::Member
-    }
-
-    /// Returns true if this role may let their own sessions and servers reach any host; other roles are
-    /// limited to the hosts in `sandbox.network_on_request`.
-    pub fn may_open_any_host(self) -> bool {
-        self >= Self::Admin
     }
 }
 
@@ -144,6 +138,8 @@ pub enum CredentialId {
 pub struct Caller {
     pub user: User,
     pub tenant: Tenant,
+    /// The rights that the user's custom roles and groups give.
+    pub custom_rights: Rights,
     /// The credential with which the caller authenticated. Revoking it ends the turns that were started
     /// with it.
     pub credential: Option<CredentialId>,

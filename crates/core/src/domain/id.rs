@@ -91,6 +91,10 @@ prefixed_id!(
     SkillId, "skl_"
 );
 prefixed_id!(
+    /// An assistant of a tenant; all versions share the id.
+    AssistantId, "ast_"
+);
+prefixed_id!(
     /// One request or command, for logs and error texts.
     RequestId, "req_"
 );

@@ -21,6 +21,7 @@ pub mod memo;
 pub mod package;
 pub mod request_parts;
 pub mod result_block;
+pub mod rights;
 pub mod sandbox;
 pub mod search;
 pub mod server_offer;
@@ -55,9 +56,9 @@ pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
 pub use id::{
-    ApiKeyId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration, JournalId,
-    ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId, SkillId,
-    TenantId, TurnId, UserId, WebhookId,
+    ApiKeyId, AssistantId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration,
+    JournalId, ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId,
+    SkillId, TenantId, TurnId, UserId, WebhookId,
 };
 pub use mcp_server::{
     McpBundle, McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,
@@ -70,6 +71,7 @@ pub use package::{
 };
 pub use request_parts::{RequestParts, RequestPurpose};
 pub use result_block::{Audience, BlockContent, ResourceLink, ResultBlock};
+pub use rights::{Right, Rights};
 pub use sandbox::{Enforcement, RunsIn, RunsInKind, SandboxKind};
 pub use search::SearchQuery;
 pub use server_offer::{PromptArgument, PromptOffer, ResourceTemplate, ServerOffer};

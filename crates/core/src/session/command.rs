@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::assistant::SessionAssistant;
 use super::call::{
     CallTask, Completion, DryRunReport, Elicitation, ElicitationReply, Outcome, PastDecision,
     Proposal, SamplingProblem, ViewCall,
@@ -29,6 +30,8 @@ pub struct Genesis {
     pub sandbox: SandboxId,
     /// The session's model.
     pub model: ModelChoice,
+    /// The assistant that the session is started with.
+    pub assistant: Option<Arc<SessionAssistant>>,
 }
 
 /// A command to a session.
@@ -132,6 +135,12 @@ pub enum Command {
     ChooseModel {
         /// The new model; the shell has checked that the provider exists.
         model: ModelChoice,
+    },
+    /// Takes another version of the session's assistant into use.
+    UpdateAssistant {
+        /// The new version; the shell has checked that the person may use it.
+        assistant: Arc<SessionAssistant>,
+        by: Actor,
     },
     /// Sets how much of the past the model reads: its whole window, or the configured amount.
     ChooseWindow {
@@ -370,34 +379,4 @@ pub struct Failure {
     pub is_retryable: bool,
     /// The usage of the failed attempts.
     pub spent: Vec<AttemptUsage>,
-}
-
-/// The reason a command changes nothing.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct Refusal {
-    pub code: Code,
-    pub message: String,
-    /// The invalid field, if there is one.
-    pub field: Option<&'static str>,
-}
-
-impl Refusal {
-    /// A refusal without a field.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            field: None,
-        }
-    }
-
-    /// A refusal that names the invalid field.
-    pub fn of_field(code: Code, field: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            field: Some(field),
-        }
-    }
 }

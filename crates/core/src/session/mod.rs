@@ -4,6 +4,7 @@
 //! A session is the fold of its journal. [`decide()`] turns commands into events, the fold
 //! ([`SessionState::apply`]) turns events into state, and [`effects()`] lists the work that has to run.
 
+mod assistant;
 mod call;
 mod command;
 mod decide;
@@ -14,6 +15,7 @@ mod model;
 mod policy;
 pub mod proof;
 mod reasoning;
+mod refusal;
 mod replay;
 mod review;
 mod state;
@@ -40,6 +42,10 @@ pub mod properties;
 #[cfg(test)]
 mod stories;
 
+pub use assistant::{
+    AllowedModel, AssistantBudget, AssistantDefinition, Narrowing, ServerTools, SessionAssistant,
+    ToolSelection,
+};
 pub use call::{
     ApprovalRequirement, Call, CallStatus, CallTask, Completion, Consent, Decider, DryRun,
     DryRunChange, DryRunFile, DryRunReport, DryRunStatus, Elicitation, ElicitationAction,
@@ -48,9 +54,7 @@ pub use call::{
     SamplingMessage, SamplingProblem, SamplingReply, SamplingRole, SamplingStage, ToolFacts,
     Unseen, Verdict, ViewCall, ViewCalls, ViewOrigin, elicitations_wait_since, waiting_since,
 };
-pub use command::{
-    Answer, Command, Cut, Decision, Edit, Failure, Genesis, Refusal, RequestShortening,
-};
+pub use command::{Answer, Command, Cut, Decision, Edit, Failure, Genesis, RequestShortening};
 pub use decide::{Fork, Gateway, Import, Inputs, SaidElsewhere, Speaker, decide, overdue};
 pub use effects::{Effect, effects};
 pub use event::compaction::{
@@ -64,6 +68,7 @@ pub use policy::{
     policy_call,
 };
 pub use reasoning::{MAX_REASONING, Reasoning};
+pub use refusal::Refusal;
 pub use replay::{Difference, Replay, ReplayFigures, ReplayReport};
 pub use review::{CallReview, Review, ReviewVerdict, Reviewing, RunningReview};
 pub use state::{

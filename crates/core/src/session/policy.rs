@@ -112,17 +112,82 @@ pub struct GivenRule {
 
 /// The rules of one session. Shared, because each decision copies the control state.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "StoredRules", into = "StoredRules")]
 pub struct SessionRules {
     given: Vec<GivenRule>,
-    #[serde(skip)]
+    /// The rules of the session's assistant, which nobody takes back.
+    of_assistant: Vec<policy::Rule>,
     compiled: Memo<policy::Rules>,
 }
 
+/// The stored form of [`SessionRules`]: a list, unless an assistant has rules.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredRules {
+    Given(Vec<GivenRule>),
+    WithAssistant {
+        given: Vec<GivenRule>,
+        of_assistant: Vec<policy::Rule>,
+    },
+}
+
+impl From<StoredRules> for SessionRules {
+    fn from(stored: StoredRules) -> Self {
+        let (given, of_assistant) = match stored {
+            StoredRules::Given(given) => (given, Vec::new()),
+            StoredRules::WithAssistant {
+                given,
+                of_assistant,
+            } => (given, of_assistant),
+        };
+        Self {
+            given,
+            of_assistant,
+            compiled: Memo::default(),
+        }
+    }
+}
+
+impl From<SessionRules> for StoredRules {
+    fn from(rules: SessionRules) -> Self {
+        let SessionRules {
+            given,
+            of_assistant,
+            ..
+        } = rules;
+        if of_assistant.is_empty() {
+            return Self::Given(given);
+        }
+        Self::WithAssistant {
+            given,
+            of_assistant,
+        }
+    }
+}
+
 impl SessionRules {
-    /// Returns true if the session has no rules of its own.
+    /// Returns true if neither the session nor its assistant has rules.
     pub fn is_empty(&self) -> bool {
-        self.given.is_empty()
+        self.given.is_empty() && self.of_assistant.is_empty()
+    }
+
+    /// Returns these rules with those of an assistant in the place of an earlier one's.
+    #[must_use]
+    pub fn with_assistant(&self, rules: &[policy::Rule]) -> Self {
+        Self {
+            given: self.given.clone(),
+            of_assistant: rules.iter().map(super::assistant::in_force).collect(),
+            compiled: Memo::default(),
+        }
+    }
+
+    /// Returns the rules of the assistant without those that were given in the session.
+    pub(super) fn of_assistant_only(&self) -> Self {
+        Self {
+            given: Vec::new(),
+            of_assistant: self.of_assistant.clone(),
+            compiled: Memo::default(),
+        }
     }
 
     /// The rules, in the order in which they were added.
@@ -144,6 +209,7 @@ impl SessionRules {
         let given = self.given.iter().cloned().chain([given]).collect();
         Self {
             given,
+            of_assistant: self.of_assistant.clone(),
             compiled: Memo::default(),
         }
     }
@@ -152,6 +218,7 @@ impl SessionRules {
         let others = self.given.iter().filter(|given| given.rule.id != id);
         Self {
             given: others.cloned().collect(),
+            of_assistant: self.of_assistant.clone(),
             compiled: Memo::default(),
         }
     }
@@ -159,6 +226,7 @@ impl SessionRules {
     fn compiled(&self) -> &policy::Rules {
         self.compiled.get(|| {
             let rules = self.given.iter().map(|given| given.rule.clone());
+            let rules = rules.chain(self.of_assistant.iter().cloned());
             policy::Rules::compile_safely(rules.collect())
         })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::assistant::SessionAssistant;
 use super::call::{
     Call, Elicitation, PastDecision, RepeatedCalls, ViewCalls, elicitations_wait_since,
     waiting_since,
@@ -251,6 +252,12 @@ pub struct Control {
     pub owner: Option<Actor>,
     pub sandbox: Option<SandboxId>,
     pub model: Option<ModelChoice>,
+    /// The assistant of the session, in the version that is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assistant: Option<Arc<SessionAssistant>>,
+    /// Files of the assistant that the next message brings along.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub due_files: Vec<Attachment>,
     /// The part of the history that the model reads.
     #[serde(default)]
     pub context: ContextState,

@@ -51,6 +51,7 @@ pub struct ListedRule {
 }
 
 /// The rules of one tenant.
+#[derive(Clone)]
 pub struct RuleSets {
     everybody: Arc<Rules>,
     of_person: HashMap<UserId, Arc<Rules>>,

@@ -10,7 +10,7 @@ use super::entry::{BUNDLED, ServerEntry, Source};
 use super::rule_sets::{ListedRule, RuleSets, is_rule};
 use sepal_core::domain::{Digest, TenantId, Timestamp, Tool, ToolRef, UserId};
 use sepal_core::history;
-use sepal_core::session::{PolicyEffect, Rules};
+use sepal_core::session::{PolicyEffect, Rules, SessionAssistant};
 use sepal_llm::tokens;
 use sepal_llm::tool_search::{Searchable, ServerTools};
 use sepal_mcp::{Naming, Offer, Toolbox, ToolboxTool, is_offered};
@@ -279,6 +279,39 @@ impl ToolOffering {
             identities: OnceLock::new(),
             rules,
             problems,
+        }
+    }
+
+    /// Returns this offering with only the tools that a session's assistant leaves it. The sandbox's own server
+    /// stays, even without a tool, because the session's files are reached through it.
+    #[must_use]
+    pub fn narrowed(&self, assistant: &SessionAssistant) -> Self {
+        let servers = self.ingredients.servers.iter().filter(|server| {
+            server.entry.source == Source::Bundled || assistant.allows_server(&server.entry.name)
+        });
+        let servers = servers.map(|server| {
+            let is_kept = |tool: &&Tool| {
+                assistant.allows_tool(&ToolRef {
+                    server: server.entry.name.clone(),
+                    tool: tool.name.clone(),
+                })
+            };
+            Ingredient {
+                listed: (server.listed.as_ref())
+                    .map(|tools| tools.iter().filter(is_kept).cloned().collect()),
+                ..server.clone()
+            }
+        });
+        let ingredients = Ingredients {
+            naming: self.ingredients.naming,
+            servers: servers.collect(),
+            rules: self.ingredients.rules.clone(),
+            owners: self.ingredients.owners.clone(),
+        };
+        Self {
+            // The same rules, not equal ones: whoever has seen them sees that they did not change.
+            rules: self.rules.clone(),
+            ..Self::new(ingredients, &Rules::default())
         }
     }
 

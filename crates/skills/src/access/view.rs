@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::FileFacts;
 use crate::document::Manifest;
 use crate::problem::Problem;
-use sepal_core::domain::{Caller, Role};
+use sepal_core::domain::{Caller, Right};
 use sepal_store::records::SkillRow;
 
 /// The sessions that a stored skill is for.
@@ -105,6 +105,6 @@ impl SkillView {
 pub(super) fn may_write(caller: &Caller, scope: SkillScope) -> bool {
     match scope {
         SkillScope::Person => caller.user.role.may_act(),
-        SkillScope::Tenant => caller.user.role >= Role::Admin,
+        SkillScope::Tenant => caller.may(Right::ManageSkills),
     }
 }

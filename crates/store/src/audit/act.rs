@@ -56,6 +56,18 @@ acts! {
     InstallationAdminSet = "user.installation_admin_set",
     UserDisabled = "user.disabled",
     UserEnabled = "user.enabled",
+    RoleAdded = "role.added",
+    RoleChanged = "role.changed",
+    RoleRemoved = "role.removed",
+    /// A person or a group was given a custom role.
+    RoleGiven = "role.given",
+    /// A custom role was taken from a person or a group.
+    RoleTaken = "role.taken",
+    GroupAdded = "group.added",
+    GroupChanged = "group.changed",
+    GroupRemoved = "group.removed",
+    GroupJoined = "group.joined",
+    GroupLeft = "group.left",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
     UserGivenUp = "user.given_up",
@@ -103,6 +115,12 @@ acts! {
     SkillReplaced = "skill.replaced",
     SkillRemoved = "skill.removed",
     SkillSwitched = "skill.switched",
+    AssistantAdded = "assistant.added",
+    /// A new version was stored.
+    AssistantChanged = "assistant.changed",
+    AssistantRemoved = "assistant.removed",
+    /// It was said anew who may do what with an assistant.
+    AssistantShared = "assistant.shared",
     ModelDefaultSet = "model_default.set",
     ModelDefaultRemoved = "model_default.removed",
     CompactionSet = "compaction.set",
@@ -117,6 +135,10 @@ acts! {
     /// The newest link of each session that changed, so that the chain proves their journals too.
     SessionsSealed = "sessions.sealed",
     AuditExported = "audit.exported",
+    /// Somebody was let in to read the session of another person, for a reason and a limited time.
+    ReadingBegun = "session.reading_begun",
+    /// Such a permission was given back, or taken away by the owner.
+    ReadingEnded = "session.reading_ended",
     /// Somebody took the decisions of another person's session with them.
     DecisionsExported = "session.decisions_exported",
     /// Old records of the chain are removed; this record tells up to which.

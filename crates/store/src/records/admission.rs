@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::super::Error;
 use super::{tenant_id, user_id};
-use sepal_core::domain::{Caller, Role, Tenant, Timestamp, User};
+use sepal_core::domain::{Caller, Rights, Role, Tenant, Timestamp, User};
 
 /// The SHA-256 digest of a random 256-bit secret. A secret of that size cannot be guessed from its digest,
 /// and the digest cannot be used to sign in. Do not use this for passwords.
@@ -51,7 +51,9 @@ macro_rules! person_of {
             "SELECT ",
             $credential,
             ", u.tenant, t.name AS tenant_name, u.id AS user_id, u.name, u.role, \
-             u.is_installation_admin FROM ",
+             u.is_installation_admin, ",
+            $crate::records::given_rights::custom_rights!(),
+            " FROM ",
             $table,
             " JOIN users u ON u.tenant = c.tenant AND u.id = c.user_id AND NOT u.is_disabled \
              JOIN tenants t ON t.id = c.tenant AND t.suspended_at IS NULL ",
@@ -72,6 +74,7 @@ pub(super) struct AdmissionRow {
     name: String,
     role: String,
     is_installation_admin: bool,
+    custom_rights: Option<String>,
 }
 
 impl AdmissionRow {
@@ -91,6 +94,7 @@ impl AdmissionRow {
                     id: tenant,
                     name: self.tenant_name,
                 },
+                custom_rights: Rights::from_text(&self.custom_rights.unwrap_or_default()),
                 credential: None,
             },
             created_at: Timestamp(self.created_at),

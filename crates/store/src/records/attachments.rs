@@ -5,6 +5,13 @@ use super::super::db::{Arg, Db, Statement, args};
 use super::{from_json, to_json};
 use sepal_core::domain::{Attachment, BlobId, SessionId, SessionKey, Timestamp};
 
+/// Deletes every blob of a tenant that neither a session nor an assistant has, including those left by earlier
+/// deletions.
+pub(super) const UNHELD_BLOBS: &str = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS \
+    (SELECT 1 FROM attachments WHERE attachments.tenant = blobs.tenant \
+    AND attachments.blob = blobs.id) AND NOT EXISTS (SELECT 1 FROM assistant_files \
+    WHERE assistant_files.tenant = blobs.tenant AND assistant_files.blob = blobs.id)";
+
 /// The session to which something is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachedTo<'k> {

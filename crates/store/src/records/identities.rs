@@ -6,6 +6,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::user_groups::GroupsChange;
 use super::user_id;
 use super::users::{INSERT_USER, NewUser, args_of_user};
 use super::web_sessions::{self, Identity, NewWebSession};
@@ -18,6 +19,8 @@ pub struct IdentitySignIn {
     pub identity: Identity,
     /// The role that the issuer's groups give; `None` = the person keeps theirs.
     pub role: Option<Role>,
+    /// The groups that the person joins and leaves, because the issuer says so.
+    pub groups: GroupsChange,
 }
 
 /// Access to the stored accounts.
@@ -70,19 +73,19 @@ impl<'s> Identities<'s> {
             .by(&user.tenant, &user.id);
         let mut bound = key(&user.tenant, identity);
         bound.extend(args![user.id.as_str(), now.0]);
-        let done = self
-            .db
-            .execute_all(vec![
-                Statement::new(INSERT_USER, args_of_user(new, now)).recorded(act),
-                Statement::new(
-                    "INSERT INTO identities (tenant, issuer, subject, user_id, created_at, \
-                     last_used_at) VALUES ($1, $2, $3, $4, $5, $5)",
-                    bound,
-                ),
-                web_sessions::insert(&first.sign_in, Some(identity), now),
-            ])
-            .await
-            .map_err(taken(&user.name))?;
+        let mut statements = vec![
+            Statement::new(INSERT_USER, args_of_user(new, now)).recorded(act),
+            Statement::new(
+                "INSERT INTO identities (tenant, issuer, subject, user_id, created_at, \
+                 last_used_at) VALUES ($1, $2, $3, $4, $5, $5)",
+                bound,
+            ),
+        ];
+        let groups = &first.groups;
+        statements.extend(groups.statements(&user.tenant, &user.id, &identity.issuer));
+        statements.push(web_sessions::insert(&first.sign_in, Some(identity), now));
+        let done = self.db.execute_all(statements).await;
+        let done = done.map_err(taken(&user.name))?;
         Ok(done.is_some())
     }
 
@@ -94,6 +97,7 @@ impl<'s> Identities<'s> {
             sign_in,
             identity,
             role,
+            groups,
         } = known;
         let (tenant, user) = (&sign_in.tenant, &sign_in.user);
         let mut whose = key(tenant, identity);
@@ -116,6 +120,7 @@ impl<'s> Identities<'s> {
             );
             statements.push(change.recorded(act));
         }
+        statements.extend(groups.statements(tenant, user, &identity.issuer));
         statements.push(web_sessions::insert(sign_in, Some(identity), now));
         let done = self.db.execute_all(statements).await?;
         Ok(done.is_some())

@@ -5,14 +5,17 @@
 
 mod admission;
 mod api_keys;
+mod assistants;
 mod attachments;
 mod audit;
 mod budgets;
 mod calibrations;
 mod checkpoints;
 mod compaction_defaults;
+mod custom_roles;
 mod dry_run_results;
 mod gestures;
+mod given_rights;
 mod idempotency_keys;
 mod identities;
 mod installation;
@@ -32,6 +35,7 @@ mod rules;
 mod sandboxes;
 mod secrets;
 mod server_offers;
+mod session_readings;
 mod sessions;
 mod shared_sessions;
 mod skills;
@@ -40,6 +44,7 @@ mod texts;
 mod tool_definitions;
 mod tool_settings;
 mod usage;
+mod user_groups;
 mod users;
 mod versions;
 mod web_sessions;
@@ -47,6 +52,10 @@ mod webhooks;
 
 pub use admission::{Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
+pub use assistants::{
+    AssistantAccess, AssistantLevel, AssistantRow, AssistantVersion, Assistants, MOST_VERSIONS,
+    NewAssistantVersion,
+};
 pub use attachments::{AttachedTo, Attachments, PutOutcome};
 pub use audit::{
     AnchorRow, Audit, AuditFilter, AuditRow, DecisionRow, DueAnchor, LeaseName, Note,
@@ -56,6 +65,7 @@ pub use budgets::{Budgets, ListedBudget, Payer, ReservationOutcome};
 pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
+pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
 pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
@@ -81,6 +91,7 @@ pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use server_offers::ServerOffers;
+pub use session_readings::{ListedReading, Reading, SessionReadings};
 pub use sessions::{
     AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
     SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
@@ -96,6 +107,7 @@ pub use usage::{
     CallRow, CallSums, DAY_MS, Direction, EventPlace, RequestRow, RequestSums, Sorting, Usage,
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
+pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
 pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
 pub use versions::RecordVersions;
 pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
@@ -160,6 +172,10 @@ impl Records {
         web_sessions: WebSessions,
         /// One-time setup and sign-in links.
         links: Links,
+        /// Roles that tenants made for themselves, and who has them.
+        custom_roles: CustomRoles,
+        /// Groups of people.
+        user_groups: UserGroups,
         /// Links by which new people enter.
         invitations: Invitations,
         /// Accounts at OpenID providers by which people sign in.
@@ -172,10 +188,14 @@ impl Records {
         gestures: Gestures,
         /// The audit of everything that people and the gateway do, other than in sessions.
         audit: Audit,
+        /// Assistants with their versions.
+        assistants: Assistants,
         /// Attachments of sessions.
         attachments: Attachments,
         /// The lists of sessions.
         sessions: Sessions,
+        /// Permissions to read sessions of others.
+        session_readings: SessionReadings,
         /// Sessions shared with other readers.
         shared_sessions: SharedSessions,
         /// The full-text index of sessions.

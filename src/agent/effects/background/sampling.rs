@@ -148,9 +148,14 @@ fn model_for(agent: &SessionAgent, session: &ModelChoice, hints: &[String]) -> M
     let offered = offer.models().iter().map(String::as_str);
     let offered = [session.model.as_str()].into_iter().chain(offered);
     let offered: Vec<&str> = offered.chain(offer.default_model()).collect();
+    let assistant = agent.tools.assistant();
+    let is_allowed = |model: &str| {
+        let provider = session.provider.as_str();
+        (assistant.as_ref()).is_none_or(|it| it.definition.allows_model(provider, model))
+    };
     let named = hints.iter().find_map(|hint| {
         let hint = hint.to_lowercase();
-        let mut offered = offered.iter();
+        let mut offered = offered.iter().filter(|model| is_allowed(model));
         offered.find(|model| model.to_lowercase().contains(&hint))
     });
     named.map_or(own, |model| {

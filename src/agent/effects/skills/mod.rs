@@ -97,7 +97,12 @@ impl SessionSkills {
                 },
             };
         }
-        let offer = Offer::new(kept, found.clone(), skills.settings().most_offered);
+        let (mut kept, mut offered) = (kept, found.clone());
+        if let Some(assistant) = self.tools.assistant() {
+            kept.retain(|skill| assistant.allows_skill(&skill.name));
+            offered.retain(|skill| assistant.allows_skill(&skill.name));
+        }
+        let offer = Offer::new(kept, offered, skills.settings().most_offered);
         let (offer, contexts) = if offer == *before.offer {
             (before.offer, before.contexts)
         } else {

@@ -38,7 +38,7 @@ use crate::servers::{
     LiveConnection, OwnTools, ServerEntry, Servers, SessionConnection, SessionReach, ToolOffer,
     ToolOffering,
 };
-use crate::session::{Call, Edit, Outcome, Resolution, Rules, ToolFacts};
+use crate::session::{Call, Edit, Outcome, Resolution, Rules, SessionAssistant, ToolFacts};
 
 /// The tools of one session. Each server starts at its first call: most sessions never need it.
 pub struct SessionTools {
@@ -54,7 +54,7 @@ pub struct SessionTools {
     /// The history of the workspace.
     pub(in crate::agent) checkpoints: Checkpoints,
     /// Never held across an await.
-    offering: Mutex<Arc<ToolOffering>>,
+    offered: Mutex<OfferedTools>,
     /// Never held across an await.
     links: Mutex<BTreeMap<String, Arc<SessionConnection>>>,
     /// The task that connects before the first call; `None` = not begun. The lock is never held across an
@@ -65,6 +65,30 @@ pub struct SessionTools {
     unplaced: Mutex<(TurnId, Vec<BlobId>)>,
     /// The tools that providers refused to be sent.
     refused: RefusedTools,
+}
+
+/// The offered tools as of the last look-up.
+struct OfferedTools {
+    /// Those of the session's owner.
+    of_owner: Arc<ToolOffering>,
+    /// What the session's assistant leaves of them.
+    of_session: Arc<ToolOffering>,
+    assistant: Option<Arc<SessionAssistant>>,
+}
+
+impl OfferedTools {
+    fn new(of_owner: Arc<ToolOffering>, assistant: Option<Arc<SessionAssistant>>) -> Self {
+        let narrowing = assistant.as_ref().filter(|it| it.narrows_tools());
+        let of_session = match narrowing {
+            Some(assistant) => Arc::new(of_owner.narrowed(assistant)),
+            None => Arc::clone(&of_owner),
+        };
+        Self {
+            of_owner,
+            of_session,
+            assistant,
+        }
+    }
 }
 
 /// An approved call with everything that it needs to run.
@@ -82,7 +106,7 @@ impl SessionTools {
         attachments: Attachments,
     ) -> Self {
         Self {
-            offering: Mutex::new(servers.bare_offering()),
+            offered: Mutex::new(OfferedTools::new(servers.bare_offering(), None)),
             checkpoints: Checkpoints::new(&place, assignment.key()),
             reach: Arc::new(SessionReach::new(
                 &place.network,
@@ -106,9 +130,38 @@ impl SessionTools {
         is_on.then(|| self.engine.get_or_init(|| self.place.runtime.engine()))
     }
 
-    /// The offered tools as of the last look-up.
+    fn offered(&self) -> MutexGuard<'_, OfferedTools> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tools that the session may use, as of the last look-up.
     fn offering(&self) -> Arc<ToolOffering> {
-        Arc::clone(&self.offering.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.offered().of_session)
+    }
+
+    /// The assistant of the session, in the version that is in use.
+    pub(in crate::agent) fn assistant(&self) -> Option<Arc<SessionAssistant>> {
+        self.offered().assistant.clone()
+    }
+
+    /// Narrows the tools to those of this assistant, at once.
+    pub(in crate::agent) fn follow_assistant(&self, assistant: Option<&Arc<SessionAssistant>>) {
+        let mut offered = self.offered();
+        let is_known = match (&offered.assistant, assistant) {
+            (None, None) => true,
+            (Some(known), Some(assistant)) => Arc::ptr_eq(known, assistant),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if is_known {
+            return;
+        }
+        let of_owner = Arc::clone(&offered.of_owner);
+        *offered = OfferedTools::new(of_owner, assistant.cloned());
+        let offering = Arc::clone(&offered.of_session);
+        drop(offered);
+        // A running call holds its own connection, which closes when the call ends.
+        self.links()
+            .retain(|name, _| offering.entry(name).is_some());
     }
 
     fn links(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SessionConnection>>> {
@@ -126,10 +179,15 @@ impl SessionTools {
                 return self.offering();
             }
         };
-        let before = std::mem::replace(
-            &mut *self.offering.lock().unwrap_or_else(PoisonError::into_inner),
-            Arc::clone(&offering),
-        );
+        let (before, offering) = {
+            let mut offered = self.offered();
+            let before = Arc::clone(&offered.of_session);
+            if !Arc::ptr_eq(&offered.of_owner, &offering) {
+                let assistant = offered.assistant.take();
+                *offered = OfferedTools::new(offering, assistant);
+            }
+            (before, Arc::clone(&offered.of_session))
+        };
         if !Arc::ptr_eq(&before, &offering) {
             // A running call holds its own connection, which closes when the call ends.
             self.links()

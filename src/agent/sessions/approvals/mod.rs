@@ -11,7 +11,7 @@ use super::{Sessions, may_act};
 use crate::agent::feed::{OthersSession, QueueState, QueueView};
 use crate::agent::journal::Journal;
 use crate::agent::mailbox::Message;
-use crate::agent::sessions::list::RowError;
+use crate::agent::row_error::RowError;
 use crate::domain::{Caller, Code, SessionId, SessionKey, Timestamp};
 use crate::session::Refusal;
 use crate::store;

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::{Caller, Code, Role, StrategyName};
+use crate::domain::{Caller, Code, Right, StrategyName};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
@@ -79,7 +79,7 @@ pub(super) async fn clear_compaction(
 }
 
 fn need_admin(caller: &Caller) -> Result<(), ApiError> {
-    if caller.user.role >= Role::Admin {
+    if caller.may(Right::ManageModels) {
         return Ok(());
     }
     let text = "only an admin of the tenant may choose for everybody in it";

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::domain::{Caller, Code, Role, Scope};
+use crate::domain::{Caller, Code, Right, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
@@ -123,7 +123,7 @@ fn whose(caller: &Caller, scope: Option<&str>) -> Result<DefaultFor, ApiError> {
     match scope.unwrap_or("own") {
         "own" if !caller.user.role.may_act() => refused("a viewer has no sessions of their own"),
         "own" => Ok(DefaultFor::person(tenant, &caller.user.id)),
-        "tenant" if caller.user.role < Role::Admin => {
+        "tenant" if !caller.may(Right::ManageModels) => {
             refused("only an admin of the tenant may choose for everybody in it")
         }
         "tenant" => Ok(DefaultFor::everybody(Scope::Tenant(tenant.clone()))),

@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 use self::describe::AvailableModel;
 use self::list::ModelListRequest;
 use self::probe::Verdict;
-use crate::domain::{Caller, Code, Role};
+use crate::domain::{Caller, Code, Right};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
@@ -194,9 +194,9 @@ pub(super) async fn check_models(
 }
 
 fn need_admin(caller: &Caller) -> Result<(), ApiError> {
-    if caller.user.role >= Role::Admin || caller.user.installation_admin {
+    if caller.may(Right::TestModels) {
         return Ok(());
     }
-    let text = "real requests to models cost money: only an admin may make them";
+    let text = "real requests to models cost money: only an admin, or somebody with the right `models.test`, may make them";
     Err(ApiError::new(Code::NotAllowed, text))
 }

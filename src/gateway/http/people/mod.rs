@@ -1,8 +1,10 @@
 //! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys
-//! (`/api/keys`), and everybody's own sign-ins and password.
+//! (`/api/keys`), custom roles and groups, and everybody's own sign-ins and password.
 
+mod groups;
 pub(super) mod invitations;
 mod keys;
+mod roles;
 mod sign_ins;
 
 use axum::Json;
@@ -176,6 +178,8 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(sign_out_person))
         .merge(invitations::routes())
         .merge(keys::routes())
+        .merge(roles::routes())
+        .merge(groups::routes())
         .merge(sign_ins::routes())
 }
 

@@ -18,7 +18,7 @@ use self::tested::{ProviderTested, tested};
 use super::token_price::{TokenPrice, checked_prices};
 use crate::domain::{Caller, Code, Effort, Scope};
 use crate::gateway::GatewayState;
-use crate::gateway::auth::TenantAdmin;
+use crate::gateway::auth::ProviderAdmin;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, OptionalBody, Query, required};
 use crate::gateway::paging::PageQuery;
@@ -228,7 +228,7 @@ pub(in crate::gateway::http) async fn list_providers(
 ))]
 pub(in crate::gateway::http) async fn find_local_model_servers(
     State(state): State<GatewayState>,
-    admin: TenantAdmin,
+    admin: ProviderAdmin,
 ) -> Result<Json<LocalServersList>, ApiError> {
     let scope = admin.scope(true).or_else(|_| admin.scope(false))?;
     let found = state.providers.find_local(&scope).await;
@@ -260,7 +260,7 @@ pub(in crate::gateway::http) async fn read_provider(
 )]
 pub(in crate::gateway::http) async fn put_provider(
     State(state): State<GatewayState>,
-    admin: TenantAdmin,
+    admin: ProviderAdmin,
     Path(id): Path<String>,
     Body(body): Body<PutProviderRequest>,
 ) -> Result<(StatusCode, Json<ProviderItem>), ApiError> {
@@ -282,7 +282,7 @@ pub(in crate::gateway::http) async fn put_provider(
 )]
 pub(in crate::gateway::http) async fn delete_provider(
     State(state): State<GatewayState>,
-    admin: TenantAdmin,
+    admin: ProviderAdmin,
     Path(id): Path<String>,
     Query(query): Query<ScopeQuery>,
 ) -> Result<StatusCode, ApiError> {
@@ -307,7 +307,7 @@ pub(in crate::gateway::http) async fn delete_provider(
 )]
 pub(in crate::gateway::http) async fn test_provider(
     State(state): State<GatewayState>,
-    admin: TenantAdmin,
+    admin: ProviderAdmin,
     Path(id): Path<String>,
     OptionalBody(body): OptionalBody<PutProviderRequest>,
 ) -> Result<Json<ProviderTested>, ApiError> {
@@ -339,7 +339,7 @@ pub(in crate::gateway::http) async fn test_provider(
 /// Returns the scope of a change: the one that it names, else that of the provider in use, else the tenant.
 fn scope_of(
     state: &GatewayState,
-    admin: &TenantAdmin,
+    admin: &ProviderAdmin,
     id: &str,
     said: Option<&str>,
 ) -> Result<Scope, ApiError> {

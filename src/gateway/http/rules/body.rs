@@ -352,7 +352,7 @@ fn network(hosts: Option<Vec<String>>) -> Result<Vec<String>, ApiError> {
     }
 }
 
-fn approver(text: Option<&str>) -> Result<Approver, ApiError> {
+pub(in crate::gateway::http) fn approver(text: Option<&str>) -> Result<Approver, ApiError> {
     let Some(text) = text else {
         return Ok(Approver::Owner);
     };
@@ -363,7 +363,7 @@ fn approver(text: Option<&str>) -> Result<Approver, ApiError> {
     })
 }
 
-fn glob(field: &'static str, text: &str) -> Result<Glob, ApiError> {
+pub(in crate::gateway::http) fn glob(field: &'static str, text: &str) -> Result<Glob, ApiError> {
     if text.is_empty() || text.len() > MAX_NAME_BYTES {
         let text = format!("`{field}` has 1 to {MAX_NAME_BYTES} bytes");
         return Err(wrong(field, text));

@@ -14,7 +14,7 @@ pub(super) const MAX_CONDITIONS: usize = 50;
 /// The conditions on a call, all of which must hold.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct ConditionsBody {
+pub(in crate::gateway::http) struct ConditionsBody {
     /// Each part of the command begins with one of these prefixes. Only for tools that run commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1)]
@@ -85,7 +85,7 @@ struct HostBody {
 }
 
 impl ConditionsBody {
-    pub(super) fn of(conditions: &Conditions) -> Self {
+    pub(in crate::gateway::http) fn of(conditions: &Conditions) -> Self {
         let command = conditions.command.as_ref().map(|prefixes| {
             let prefixes = prefixes.iter().map(|prefix| CommandBody {
                 words: prefix.words.clone(),
@@ -113,7 +113,10 @@ impl ConditionsBody {
         }
     }
 
-    pub(super) fn conditions(self, field: &'static str) -> Result<Conditions, ApiError> {
+    pub(in crate::gateway::http) fn conditions(
+        self,
+        field: &'static str,
+    ) -> Result<Conditions, ApiError> {
         // An empty list would be no condition, and the rule would be wider than it looks.
         for (name, is_empty) in [
             ("command", self.command.as_ref().is_some_and(Vec::is_empty)),

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use self::body::{NewRuleBody, RuleItem, RuleOfferItem, RulePreview, session_key};
+pub(super) use self::body::{approver, glob};
+pub(super) use self::conditions::ConditionsBody;
 use crate::agent::{Change, RuleAccess, SimulatedCall};
 use crate::domain::{CallId, Caller, SessionKey, Timestamp};
 use crate::gateway::GatewayState;

@@ -127,7 +127,7 @@ pub(in crate::gateway::http) struct DecideSeveral {
 #[utoipa::path(post, path = "/api/sessions/{id}/messages", tag = "sessions",
     params(("id" = String, Path)), request_body = SendMessageRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 409, body = Problem)),
+        (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn send_message(
     State(state): State<GatewayState>,
@@ -300,7 +300,8 @@ pub(in crate::gateway::http) async fn stop_turn(
 /// Asks the model again for its last answer.
 #[utoipa::path(post, path = "/api/sessions/{id}/retry", tag = "sessions",
     params(("id" = String, Path)),
-    responses((status = 202, body = CommandAccepted), (status = 404, body = Problem),
+    responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),
+        (status = 404, body = Problem),
         (status = 409, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn retry_turn(
@@ -458,7 +459,7 @@ pub(in crate::gateway::http) struct ChooseModelRequest {
 #[utoipa::path(put, path = "/api/sessions/{id}/model", tag = "sessions",
     params(("id" = String, Path)), request_body = ChooseModelRequest,
     responses((status = 202, body = CommandAccepted), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 409, body = Problem)),
+        (status = 403, body = Problem), (status = 404, body = Problem), (status = 409, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn choose_model(
     State(state): State<GatewayState>,
@@ -467,6 +468,20 @@ pub(in crate::gateway::http) async fn choose_model(
     Body(body): Body<Value>,
 ) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
     submit(&state, &caller, session, "session:model", body).await
+}
+
+/// Takes the newest version of the session's assistant into use, from the next model request on.
+#[utoipa::path(post, path = "/api/sessions/{id}/assistant", tag = "sessions",
+    params(("id" = String, Path)),
+    responses((status = 202, body = CommandAccepted), (status = 403, body = Problem),
+        (status = 404, body = Problem), (status = 409, body = Problem)),
+)]
+pub(in crate::gateway::http) async fn update_session_assistant(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    SessionPath(session): SessionPath,
+) -> Result<(StatusCode, Json<CommandAccepted>), ApiError> {
+    submit(&state, &caller, session, "session:assistant", json!({})).await
 }
 
 /// How much of the conversation the model reads.

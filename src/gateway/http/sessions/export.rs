@@ -38,6 +38,23 @@ pub(in crate::gateway::http) struct ExportQuery {
     show: Option<bool>,
 }
 
+impl ExportQuery {
+    /// The format, and whether browsers show it.
+    pub(super) fn checked(self) -> Result<(Format, bool), ApiError> {
+        let format = self.format.filter(|format| !format.is_empty());
+        let format = Format::parse(format.as_deref().unwrap_or("md")).ok_or_else(|| {
+            let text = "`format` is `md`, `html` or `json`";
+            ApiError::of_field(Code::InvalidArguments, "format", text)
+        })?;
+        let is_shown = self.show.unwrap_or_default();
+        if is_shown && format != Format::Html {
+            let text = "only `html` can be shown";
+            return Err(ApiError::of_field(Code::InvalidArguments, "show", text));
+        }
+        Ok((format, is_shown))
+    }
+}
+
 /// Exports a session as a file: its transcript and its attachments.
 #[utoipa::path(get, path = "/api/sessions/{id}/export", tag = "sessions",
     params(("id" = String, Path), ExportQuery),
@@ -52,16 +69,7 @@ pub(in crate::gateway::http) async fn export_session(
     SessionPath(session): SessionPath,
     Query(query): Query<ExportQuery>,
 ) -> Result<Response, ApiError> {
-    let format = query.format.filter(|format| !format.is_empty());
-    let format = Format::parse(format.as_deref().unwrap_or("md")).ok_or_else(|| {
-        let text = "`format` is `md`, `html` or `json`";
-        ApiError::of_field(Code::InvalidArguments, "format", text)
-    })?;
-    let is_shown = query.show.unwrap_or_default();
-    if is_shown && format != Format::Html {
-        let text = "only `html` can be shown";
-        return Err(ApiError::of_field(Code::InvalidArguments, "show", text));
-    }
+    let (format, is_shown) = query.checked()?;
     let now = Timestamp(jiff::Timestamp::now().as_millisecond());
     let document = Document::new(session.clone(), now);
     let key = key_of(&caller, session);
@@ -84,7 +92,7 @@ pub(in crate::gateway::http) async fn export_session(
     Ok((headers, body).into_response())
 }
 
-fn headers(title: &str, format: Format, is_shown: bool) -> HeaderMap {
+pub(super) fn headers(title: &str, format: Format, is_shown: bool) -> HeaderMap {
     let title: String = title.chars().take(NAME_CHARS).collect();
     let name = utf8_percent_encode(&title, NON_ALPHANUMERIC);
     let extension = format.extension();

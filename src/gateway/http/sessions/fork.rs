@@ -62,7 +62,7 @@ pub(in crate::gateway::http) struct SessionFamily {
 #[utoipa::path(post, path = "/api/sessions/{id}/fork", tag = "sessions",
     params(("id" = String, Path)), request_body = ForkSessionRequest,
     responses((status = 201, body = SessionItem), (status = 400, body = Problem),
-        (status = 404, body = Problem), (status = 413, body = Problem), (status = 429, body = Problem)),
+        (status = 403, body = Problem), (status = 404, body = Problem), (status = 413, body = Problem), (status = 429, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn fork_session(
     State(state): State<GatewayState>,

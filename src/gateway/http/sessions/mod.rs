@@ -12,6 +12,7 @@ mod import;
 mod list;
 mod offers;
 mod one;
+mod readings;
 mod search;
 mod shares;
 mod stream;
@@ -51,6 +52,11 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(stream::stream_sessions))
         .routes(routes!(shares::share_session, shares::list_shares))
         .routes(routes!(shares::stop_sharing))
+        .routes(routes!(readings::begin_reading))
+        .routes(routes!(readings::list_readings))
+        .routes(routes!(readings::read_session_of_other))
+        .routes(routes!(readings::see_reading))
+        .routes(routes!(readings::end_reading))
         .routes(routes!(fork::fork_session))
         .routes(routes!(fork::list_forks))
         .routes(routes!(attachments::attach_file))
@@ -72,6 +78,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(commands::call_for_view))
         .routes(routes!(commands::close_view))
         .routes(routes!(commands::choose_model))
+        .routes(routes!(commands::update_session_assistant))
         .routes(routes!(commands::choose_window))
         .routes(routes!(commands::choose_compaction))
 }

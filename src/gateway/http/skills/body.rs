@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::domain::{Caller, Role, Timestamp};
+use crate::domain::{Caller, Right, Timestamp};
 use crate::gateway::error::ApiError;
 use crate::gateway::extract::required;
 use crate::gateway::paging::Page;
@@ -188,7 +188,7 @@ impl SkillsPage {
             next_cursor: page.next_cursor,
             enabled: said.is_on,
             workspace: said.has_workspace,
-            may_change_tenant: caller.user.role >= Role::Admin,
+            may_change_tenant: caller.may(Right::ManageSkills),
             limits: SkillLimits {
                 bytes: said.limits.bytes,
                 files: said.limits.files,

@@ -12,10 +12,13 @@ pub use self::door::{Door, News};
 use self::watch::Watch;
 use super::approval::{DoorReply, Verdict};
 use super::missing::Missing;
-use crate::agent::{Page, SessionAction, SessionRequest, SessionSubscription, Sessions};
+use crate::agent::{
+    AssistantChoice, Page, SessionAction, SessionRequest, SessionSubscription, Sessions,
+};
 use crate::config::ApprovalWay;
 use crate::domain::{Caller, Code, SessionKey};
-use crate::session::{Call, Command, Decision, Event, Refusal, overdue};
+use crate::providers::WantedModel;
+use crate::session::{Call, Command, Decision, Event, Narrowing, Refusal, overdue};
 
 /// The end of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +45,31 @@ pub struct Question<'a> {
     pub stop: CancellationToken,
 }
 
+/// The text of a question, and the assistant that answers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionText {
+    pub text: String,
+    /// The name or id of the assistant; `None` = the agent as it is.
+    pub assistant: Option<String>,
+}
+
+impl From<String> for QuestionText {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            assistant: None,
+        }
+    }
+}
+
 impl Question<'_> {
     /// Asks in a new session, and returns its key with the ending.
-    pub async fn ask(self, text: String, door: &dyn Door) -> Result<(SessionKey, Ending), Refusal> {
-        let (key, joined) = begin(self.sessions, self.caller, text).await?;
+    pub async fn ask(
+        self,
+        asked: impl Into<QuestionText>,
+        door: &dyn Door,
+    ) -> Result<(SessionKey, Ending), Refusal> {
+        let (key, joined) = begin(self.sessions, self.caller, asked.into()).await?;
         let ending = self.follow(&key, joined, door).await?;
         Ok((key, ending))
     }
@@ -95,9 +119,19 @@ fn begins_with_question(message: &Event) -> bool {
 pub(super) async fn begin(
     sessions: &Sessions,
     caller: &Caller,
-    text: String,
+    QuestionText { text, assistant }: QuestionText,
 ) -> Result<(SessionKey, SessionSubscription), Refusal> {
-    let key = sessions.new_session(caller, None);
+    let assistants = sessions.assistants();
+    let choice = match &assistant {
+        Some(assistant) => Some(AssistantChoice {
+            id: assistants.find_usable(caller, assistant).await?,
+            narrowed: Narrowing::default(),
+        }),
+        None => None,
+    };
+    let model = WantedModel::new(None, None);
+    let start = assistants.start(caller, &model, choice).await?;
+    let key = sessions.new_session(caller, start);
     let joined = sessions.join(&key, caller).await?;
     let say = Command::Say {
         text,

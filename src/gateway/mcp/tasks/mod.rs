@@ -18,7 +18,7 @@ pub(super) use self::rounds::Round;
 use self::watched::{TaskDoor, WatchedState, WatchedTask};
 use super::asking::{Asking, result};
 use super::notices::Notices;
-use super::question::{Ending, Question, begin, is_question};
+use super::question::{Ending, Question, QuestionText, begin, is_question};
 use crate::agent::{QueueState, SessionSubscription};
 use crate::domain::{Caller, Code, SessionId, SessionKey, Share, TurnId};
 use crate::session::{Command, Refusal};
@@ -50,9 +50,9 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: TaskClient,
-        text: String,
+        asked: QuestionText,
     ) -> Result<CreateTaskResult, Refusal> {
-        let (key, watched) = self.begin(asking, &client, text, None).await?;
+        let (key, watched) = self.begin(asking, &client, asked, None).await?;
         let seen = watched.seen(&asking.life.stop).await;
         // `tasks/get` reports the state in full, so only the handle is returned here.
         Ok(CreateTaskResult::new(task(&key, &seen)))
@@ -63,11 +63,11 @@ impl Tasks {
         &self,
         asking: &Asking,
         client: &TaskClient,
-        text: String,
+        asked: QuestionText,
         notices: Option<Arc<Notices>>,
     ) -> Result<(SessionKey, Arc<WatchedTask>), Refusal> {
         let share = asking.share(&client.caller)?;
-        let (key, joined) = begin(&asking.sessions, &client.caller, text).await?;
+        let (key, joined) = begin(&asking.sessions, &client.caller, asked).await?;
         let watched = Arc::new(WatchedTask::default());
         watched.notify(notices);
         self.all().insert(key.clone(), Arc::clone(&watched));

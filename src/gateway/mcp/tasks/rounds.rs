@@ -12,11 +12,12 @@ use super::{TaskClient, Tasks, WatchedTask, asked, inputs, refused, take};
 use crate::domain::SessionKey;
 use crate::gateway::mcp::asking::{Asking, result};
 use crate::gateway::mcp::notices::Notices;
+use crate::gateway::mcp::question::QuestionText;
 
 /// One round: a call of the tool.
 pub(in crate::gateway::mcp) struct Round {
     /// The question.
-    pub(in crate::gateway::mcp) text: String,
+    pub(in crate::gateway::mcp) asked: QuestionText,
     /// The state from the previous round; `None` begins a new question.
     pub(in crate::gateway::mcp) state: Option<String>,
     /// The responses to the requests of the previous round.
@@ -57,7 +58,7 @@ impl Tasks {
     ) -> Result<CallToolResponse, ErrorData> {
         let notices = Some(Arc::new(round.notices));
         let (key, watched) = match round.state {
-            None => match self.begin(asking, &client, round.text, notices).await {
+            None => match self.begin(asking, &client, round.asked, notices).await {
                 Ok(begun) => begun,
                 Err(refusal) => return Ok(result(Err(refusal)).into()),
             },

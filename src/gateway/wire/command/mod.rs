@@ -196,6 +196,17 @@ pub const COMMANDS: &[CommandSpec] = &[
         },
     },
     CommandSpec {
+        name: "session:assistant",
+        operation: "update_session_assistant",
+        is_counted: true,
+        example: || vec![json!({})],
+        parse: |caller, _| {
+            let by = caller.actor();
+            let update = SessionAction::UpdateAssistant { by };
+            Ok(ParsedCommand::Submit(Box::new(update.into())))
+        },
+    },
+    CommandSpec {
         name: "session:window",
         operation: "choose_window",
         is_counted: true,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{COMMANDS, ParsedCommand, parse};
 use crate::agent::SessionAction;
-use crate::domain::{Caller, Code, Effort, Role, Tenant, TenantId, User, UserId};
+use crate::domain::{Caller, Code, Effort, Rights, Role, Tenant, TenantId, User, UserId};
 use crate::providers::WantedEffort;
 use crate::session::{Command, Refusal};
 
@@ -23,6 +23,7 @@ fn caller() -> Caller {
     Caller {
         user,
         tenant,
+        custom_rights: Rights::NONE,
         credential: None,
     }
 }

@@ -8,6 +8,7 @@ use sepal::domain::{
     Budget, BudgetLevel, BudgetPeriod, CommitId, Grant, Iteration, MicroUsd, ModelRequestId, Need,
     Timestamp, TurnId, UserId,
 };
+use sepal::session::AssistantBudget;
 use sepal::store::Records;
 use sepal::store::records::{
     EventPlace, Payer, ProjectedRow, RequestRow, ReservationOutcome, UsageRows,
@@ -45,6 +46,7 @@ fn payer(session: u128) -> Payer {
         }),
         session_since: Timestamp(0),
         turn_since: Timestamp(0),
+        assistant: None,
     }
 }
 
@@ -210,7 +212,9 @@ async fn every_level_refuses_for_itself_and_a_refused_step_holds_nothing() {
         ] {
             let subject = match level {
                 Own => key(1, 5).session.to_string(),
-                Session | Person | Tenant | BudgetLevel::Turn => String::new(),
+                Session | Person | Tenant | BudgetLevel::Turn | BudgetLevel::Assistant => {
+                    String::new()
+                }
             };
             let wide = budget(Tenant, Day, 1_000_000);
             set(&records, &wide).await;
@@ -233,6 +237,36 @@ async fn every_level_refuses_for_itself_and_a_refused_step_holds_nothing() {
             assert!(budgets.delete(&tenant, whose).await.unwrap());
             assert!(!budgets.delete(&tenant, whose).await.unwrap());
         }
+    })
+    .await;
+}
+
+/// The budget of an assistant is of each of its sessions, beside all others.
+#[tokio::test]
+async fn an_assistant_limits_each_of_its_sessions() {
+    with_records(async |records| {
+        let limited = |session, is_hard| Payer {
+            assistant: Some(AssistantBudget {
+                limit: MicroUsd(100),
+                warn_percent: 50,
+                is_hard,
+            }),
+            ..payer(session)
+        };
+        let step = reserve(&records, &limited(1, true), need(101, 200), NOW).await;
+        let Grant::Exhausted(standing) = step.grant else {
+            panic!("{step:?}");
+        };
+        assert_eq!(standing.budget.level, BudgetLevel::Assistant);
+        for session in [5, 6] {
+            let given = reserve(&records, &limited(session, true), need(60, 200), NOW).await;
+            assert_eq!(given.grant, Grant::Given(MicroUsd(100)));
+            assert_eq!(given.warnings.len(), 1, "{given:?}");
+        }
+        let soft = reserve(&records, &limited(3, false), need(101, 200), NOW).await;
+        assert_eq!(soft.grant, Grant::Given(MicroUsd(200)));
+        let plain = reserve(&records, &payer(4), need(101, 200), NOW).await;
+        assert_eq!(plain.grant, Grant::Given(MicroUsd(200)));
     })
     .await;
 }

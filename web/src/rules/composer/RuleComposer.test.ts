@@ -33,7 +33,7 @@ afterEach(() => {
 })
 
 async function show(change: Partial<QueueCall> = command, role = 'member'): Promise<void> {
-  usePerson().me = { user: { id: 'ana', name: 'Ana', role, installationAdmin: false } } as Me
+  usePerson().me = { user: { id: 'ana', name: 'Ana', role, installationAdmin: false, rights: role === 'admin' ? ['rules.manage'] : [] } } as unknown as Me
   composer = mount(RuleComposer, { props: { call: queueCall('a', change), session: SESSION, heading: 'Run a command' }, attachTo: document.body, global: { stubs: { RouterLink: { template: '<a href="#"><slot /></a>' } } } })
   await settle()
 }

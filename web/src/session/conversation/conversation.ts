@@ -1,5 +1,5 @@
 /** A session as it is read: what was said and done, what is being said, and what waits to be read. */
-import type { Attachment, CallView, ErrorCategory, JsonObject, Person, Seq, WaitingMessage } from '@/wire/types'
+import type { Attachment, CallView, ErrorCategory, JsonObject, Person, Seq, SessionAssistantItem, WaitingMessage } from '@/wire/types'
 
 /** What went wrong in a turn, as the agent tells it. */
 export interface AgentError {
@@ -156,6 +156,8 @@ export interface Conversation {
   effort: string | null | undefined
   /** What the session chose to leave its context; empty = what the settings say, undefined while nothing of that is known. */
   compaction: string[] | undefined
+  /** The version of the assistant that the session took into use; undefined while nothing of that is known. */
+  assistant?: SessionAssistantItem
   /** How many answers there are to one message, by the key of the first. */
   versions: ReadonlyMap<string, number>
   /** The version that is being made: whatever comes before the next message belongs to it. */

@@ -4,7 +4,7 @@
  */
 import type { SessionEvents } from 'sepal-client'
 import { isObject, numberOf, stringOf } from '@/wire/json'
-import type { Attachment, CallReview, CallStatus, CallView, JsonObject, Person, QueueCall, Seq, StoredEvent, WaitingMessage } from '@/wire/types'
+import type { Attachment, CallReview, CallStatus, CallView, JsonObject, Person, QueueCall, Seq, SessionAssistantItem, StoredEvent, WaitingMessage } from '@/wire/types'
 import { isSetting, type AgentError, type CallEntry, type Conversation, type Entry, type Fallback, type ForkedWorkspace, type Left, type Note, type SaidEntry, type Spent } from './conversation'
 import { idleTurn } from './streaming'
 
@@ -306,6 +306,7 @@ function changed(draft: Draft, { place, data }: Told): void {
     if (data.effort !== undefined) draft.state.effort = stringOf(data.effort) ?? null
     draft.note(place, { what: 'model', model: data.model, effort: draft.state.effort ?? null })
   }
+  if (isObject(data.assistant)) draft.state.assistant = data.assistant as unknown as SessionAssistantItem
   if (typeof data.wholeWindow === 'boolean') draft.note(place, { what: 'window', whole: data.wholeWindow })
   if (isObject(data.placed)) draft.note(place, { what: 'placed', name: stringOf(data.placed.name) ?? '', path: stringOf(data.placed.path) ?? '' })
   if (isObject(data.ruleGiven)) draft.note(place, { what: 'ruleGiven', sentence: stringOf(data.ruleGiven.sentence) ?? '', ...ruleOf(data.ruleGiven), ...networkOf(data.ruleGiven) })

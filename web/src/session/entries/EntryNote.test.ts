@@ -101,7 +101,7 @@ it('changes a refused key in place, and only for one that works', async () => {
   vi.spyOn(rest, 'providers').mockResolvedValue({ items: [item] })
   const test = vi.spyOn(rest, 'testProvider').mockResolvedValueOnce({ ok: false, latencyMs: 1, models: [], error: { code: 'provider_rejected', message: 'no such key' }, isDefault: false })
   const put = vi.spyOn(rest, 'putProvider').mockResolvedValue(item)
-  usePerson().me = { user: { id: 'ana', name: 'Ana', role: 'owner' } } as never
+  usePerson().me = { user: { id: 'ana', name: 'Ana', role: 'owner', rights: ['providers.manage'] } } as never
   useSession().conversation = { ...useSession().conversation, provider: 'own' }
   fail('provider_rejected', true)
   expect(ways()).toEqual(['Retry', 'Change the key', 'Choose a model'])

@@ -36,7 +36,7 @@ function reload(user: string | null = 'ana'): void {
 
 function me(id: string): Me {
   return {
-    user: { id, name: id, role: 'member', installationAdmin: false },
+    user: { id, name: id, role: 'member', installationAdmin: false, rights: [] },
     tenant: { id: 't', name: 't' },
     csrfToken: 'x',
     installation: { name: 'Sepal', version: '1.0.0' },

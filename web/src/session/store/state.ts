@@ -100,7 +100,8 @@ export function deriveFrom({ conversation, queue, ready, unsent }: SessionState)
   const model = computed(() => conversation.value.model ?? ready.value?.model ?? null)
   const provider = computed(() => conversation.value.provider ?? ready.value?.providerId ?? null)
   const effort = computed(() => (conversation.value.effort === undefined ? (ready.value?.effort ?? null) : conversation.value.effort))
+  const assistant = computed(() => conversation.value.assistant ?? ready.value?.assistant ?? null)
   const compaction = computed(() => conversation.value.compaction ?? ready.value?.compaction ?? [])
   const isScripted = computed(() => provider.value === 'scripted')
-  return { isRunning, pending, isEmpty, model, provider, effort, compaction, isScripted }
+  return { isRunning, pending, isEmpty, model, provider, effort, assistant, compaction, isScripted }
 }

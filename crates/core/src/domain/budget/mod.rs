@@ -21,6 +21,8 @@ pub enum BudgetLevel {
     Turn,
     /// A session, limited by its own person.
     Own,
+    /// A session, limited by its assistant.
+    Assistant,
     /// A session, limited by an admin.
     Session,
     /// All sessions of one person.
@@ -31,9 +33,10 @@ pub enum BudgetLevel {
 
 impl BudgetLevel {
     /// Every level.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Turn,
         Self::Own,
+        Self::Assistant,
         Self::Session,
         Self::Person,
         Self::Tenant,
@@ -44,6 +47,7 @@ impl BudgetLevel {
         match self {
             Self::Turn => "turn",
             Self::Own => "own",
+            Self::Assistant => "assistant",
             Self::Session => "session",
             Self::Person => "person",
             Self::Tenant => "tenant",
@@ -85,7 +89,10 @@ impl BudgetPeriod {
     pub fn fits(self, level: BudgetLevel) -> bool {
         let is_whole = self == Self::Whole;
         match level {
-            BudgetLevel::Turn | BudgetLevel::Own | BudgetLevel::Session => is_whole,
+            BudgetLevel::Turn
+            | BudgetLevel::Own
+            | BudgetLevel::Assistant
+            | BudgetLevel::Session => is_whole,
             BudgetLevel::Person | BudgetLevel::Tenant => !is_whole,
         }
     }

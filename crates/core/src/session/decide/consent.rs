@@ -5,9 +5,10 @@ use serde_json::Value;
 use super::Draft;
 use crate::domain::{Actor, Code, Digest, GestureMeans, Role, UserId};
 use crate::session::call::{ApprovalRequirement, Call, CallStatus, Consent, Decider};
-use crate::session::command::{Decision, Refusal};
+use crate::session::command::Decision;
 use crate::session::event::{EditedArgs, Event};
 use crate::session::policy::{Approver, EditsByOthers, PolicyEffect, Ruling};
+use crate::session::refusal::Refusal;
 
 /// The current ruling on a call with these arguments; `None` for a tool that does not exist.
 pub(super) fn ruling(draft: &Draft<'_>, call: &Call, args: &Value) -> Option<Ruling> {

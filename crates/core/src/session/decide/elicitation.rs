@@ -7,8 +7,8 @@ use crate::domain::{Actor, CallId, Code, ElicitationId};
 use crate::session::call::{
     Elicitation, ElicitationAction, ElicitationAnswer, ElicitationEnd, ElicitationReply,
 };
-use crate::session::command::Refusal;
 use crate::session::event::Event;
+use crate::session::refusal::Refusal;
 
 /// Closes the elicitation with this id, if it is open.
 pub(super) fn close_one(draft: &mut Draft<'_>, id: &ElicitationId, end: ElicitationEnd) {

@@ -1,7 +1,10 @@
 //! Builds the journal of a fork from another session's commits. Pure.
 
+use std::sync::Arc;
+
 use super::Draft;
 use crate::domain::{CommitId, ForkOrigin, Timestamp, WorkspaceCopy};
+use crate::session::assistant::SessionAssistant;
 use crate::session::call::Outcome;
 use crate::session::command::Genesis;
 use crate::session::event::{Commit, Event, SCHEMA};
@@ -59,19 +62,23 @@ impl Fork {
 
     /// The fork's version of an event; `None` = the event concerns only the other session.
     fn adopt(&self, event: &Event) -> Option<Event> {
-        if let Event::Created { model, .. } = event {
-            return Some(self.created(model));
+        if let Event::Created {
+            model, assistant, ..
+        } = event
+        {
+            return Some(self.created(model, assistant.clone()));
         }
         event.facts().is_inherited.then(|| event.clone())
     }
 
-    fn created(&self, model: &ModelChoice) -> Event {
+    fn created(&self, model: &ModelChoice, assistant: Option<Arc<SessionAssistant>>) -> Event {
         let genesis = &self.genesis;
         Event::Created {
             journal: genesis.journal.clone(),
             owner: genesis.owner.clone(),
             sandbox: genesis.sandbox.clone(),
             model: model.clone(),
+            assistant,
         }
     }
 
@@ -82,7 +89,10 @@ impl Fork {
         let mut events = Vec::new();
         // The other session is still empty.
         if self.state.control.journal.is_none() {
-            events.push(self.created(&self.genesis.model));
+            let Genesis {
+                model, assistant, ..
+            } = &self.genesis;
+            events.push(self.created(model, assistant.clone()));
         }
         let unpaired = self.state.control.calls();
         let unpaired = unpaired.filter(|call| call.result.is_none());

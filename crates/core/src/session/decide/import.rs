@@ -49,12 +49,14 @@ impl Import {
             owner,
             sandbox,
             model,
+            assistant,
         } = import.genesis.clone();
         let created = Event::Created {
             journal,
             owner,
             sandbox,
             model,
+            assistant,
         };
         let titled = Event::TitleSet {
             title: title.to_owned(),

@@ -1,5 +1,6 @@
 //! Turns commands into events: the rules of the approval queue, of turns and of recovery.
 
+mod assistant;
 mod consent;
 mod elicitation;
 mod fork;
@@ -20,9 +21,10 @@ pub use turn::overdue;
 use self::consent::Person;
 use self::queue::dry_run;
 use super::call::ElicitationEnd;
-use super::command::{Command, Genesis, Refusal};
+use super::command::{Command, Genesis};
 use super::event::Event;
 use super::policy::Rules;
+use super::refusal::Refusal;
 use super::state::Control;
 use crate::domain::{Code, EngineId, GatewayId, Gesture, Timestamp};
 
@@ -106,12 +108,14 @@ impl<'a> Draft<'a> {
             owner,
             sandbox,
             model,
+            assistant,
         } = self.inputs.genesis.clone();
         self.push(Event::Created {
             journal,
             owner,
             sandbox,
             model,
+            assistant,
         });
     }
 
@@ -179,7 +183,10 @@ impl<'a> Draft<'a> {
             Command::Withdraw { client_message_id } => self.withdraw(client_message_id)?,
             Command::ResetContext => self.reset_context()?,
             Command::Rename { title } => title::rename(self, title)?,
-            Command::ChooseModel { model } => self.choose_model(model),
+            Command::ChooseModel { model } => self.choose_model(model)?,
+            Command::UpdateAssistant { assistant, by } => {
+                assistant::update(self, assistant, by)?;
+            }
             Command::ChooseWindow { whole } => self.choose_window(*whole),
             Command::ChooseCompaction { strategies } => {
                 self.choose_compaction(strategies.as_deref())?;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Draft, elicitation, sampling};
 use crate::domain::{Actor, CallId, Code, GatewayId};
 use crate::session::call::{Call, CallStatus, CallTask, Decider, ElicitationEnd, Outcome};
-use crate::session::command::Refusal;
 use crate::session::event::Event;
+use crate::session::refusal::Refusal;
 
 /// Makes the deciding gateway the runner if `from` is the last known one. This starts a new epoch, in which
 /// outcomes of earlier epochs are dropped.

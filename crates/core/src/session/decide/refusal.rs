@@ -3,7 +3,8 @@
 
 use crate::domain::{CallId, Code, Digest, Timestamp};
 use crate::session::call::Call;
-use crate::session::command::{Decision, Edit, Refusal};
+use crate::session::command::{Decision, Edit};
+use crate::session::refusal::Refusal;
 use crate::session::state::Control;
 
 /// Checks that the decision's digest, if it has one, equals the digest of what would run now.

@@ -9,9 +9,9 @@ use crate::session::call::{
     Completion, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply, Sampling,
     SamplingProblem, SamplingStage,
 };
-use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::model::AttemptUsage;
+use crate::session::refusal::Refusal;
 
 /// Follows a person's decision about the request, or about the model's answer. Accepting needs the shown
 /// digest; any other action ends the completion at every stage.

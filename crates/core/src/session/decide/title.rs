@@ -2,9 +2,9 @@
 
 use super::Draft;
 use crate::domain::{Code, TurnId};
-use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::model::AttemptUsage;
+use crate::session::refusal::Refusal;
 use crate::session::title::{TitleSource, Titling};
 
 /// Maximum number of characters of the first message in a title.

@@ -17,11 +17,12 @@ use crate::session::call::{
     ApprovalRequirement, Call, CallStatus, Outcome, Output, Proposal, Resolution, RuleName,
     SaidCall, ToolFacts,
 };
-use crate::session::command::{Answer, Cut, Failure, Refusal};
+use crate::session::command::{Answer, Cut, Failure};
 use crate::session::event::{Event, MAX_ITERATIONS};
 use crate::session::model::{AttemptUsage, ModelChoice};
 use crate::session::policy::PolicyEffect;
 use crate::session::reasoning::Reasoning;
+use crate::session::refusal::Refusal;
 use crate::session::state::{Phase, Turn, tool_key};
 
 /// The answer's text if the iteration limit was reached and the model gave none (S3.29).
@@ -53,12 +54,16 @@ impl Draft<'_> {
             ));
         }
         self.create();
+        // The files of the assistant come first, and only with the first message.
+        let due = self.control.due_files.iter();
+        let due = due.filter(|due| attachments.iter().all(|sent| sent.id != due.id));
+        let with_due = due.chain(attachments).cloned().collect();
         self.push(Event::UserMessage {
             text: text.to_owned(),
             author: author.clone(),
             client_message_id: client_message_id.map(ToOwned::to_owned),
             effort,
-            attachments: attachments.to_vec(),
+            attachments: with_due,
         });
         if self.control.title.text.is_none() {
             let name = attachments.first().map_or("", |first| first.name.as_str());
@@ -520,13 +525,18 @@ impl Draft<'_> {
     }
 
     /// Allowed during a turn: the running model request keeps its model.
-    pub(super) fn choose_model(&mut self, model: &ModelChoice) {
+    /// A model that the session's assistant does not allow is refused.
+    pub(super) fn choose_model(&mut self, model: &ModelChoice) -> Result<(), Refusal> {
         self.create();
+        if let Some(assistant) = &self.control.assistant {
+            assistant.definition.check_model(model)?;
+        }
         if self.control.model.as_ref() != Some(model) {
             self.push(Event::ModelChosen {
                 model: model.clone(),
             });
         }
+        Ok(())
     }
 
     /// Allowed during a turn: applies from the next model request on.

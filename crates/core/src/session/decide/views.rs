@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::{Draft, nothing_to_do};
 use crate::domain::{CallId, Code, Timestamp};
 use crate::session::call::{Call, CallStatus, Outcome, Resolution, ToolFacts, ViewCall};
-use crate::session::command::Refusal;
 use crate::session::event::Event;
+use crate::session::refusal::Refusal;
 use crate::session::state::Phase;
 
 /// Maximum number of open calls of one showing of a view.

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub use commit::{Commit, CommitError, SCHEMA, UnfinishedWork};
 
 use self::compaction::{CompactedByVendor, CompactionReport, ContextSize};
+use super::assistant::SessionAssistant;
 use super::call::{
     ApprovalRequirement, Call, CallTask, Decider, DryRun, Elicitation, ElicitationAnswer,
     ElicitationEnd, Outcome, SaidCall, SamplingStage, Verdict, is_zero,
@@ -42,6 +43,9 @@ pub enum Event {
         sandbox: SandboxId,
         /// The session's model.
         model: ModelChoice,
+        /// The assistant that the session was started with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        assistant: Option<Arc<SessionAssistant>>,
     },
     /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {
@@ -289,6 +293,11 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         source: Option<TitleSource>,
     },
+    /// The session goes on with another version of its assistant.
+    AssistantUpdated {
+        assistant: Arc<SessionAssistant>,
+        by: Actor,
+    },
     /// Later model requests use another model; all counters continue.
     ModelChosen { model: ModelChoice },
     /// A person set how much of the past the model reads, from the next model request on.
@@ -435,6 +444,7 @@ impl Event {
             Self::Cancelled { .. } => SHOWN.changes_queue().ends_answer(),
             Self::Withdrawn { .. } => SHOWN,
             Self::TitleSet { .. } => SHOWN,
+            Self::AssistantUpdated { .. } => SHOWN.changes_usage(),
             Self::ModelChosen { .. } => SHOWN.changes_usage(),
             Self::WindowChosen { .. } => SHOWN.changes_usage(),
             Self::ContextReset => SHOWN.changes_usage(),

@@ -9,6 +9,7 @@ mod turn;
 use std::sync::Arc;
 
 use self::context::{NEW_WORKSPACE, workspace_note};
+use super::assistant::SessionAssistant;
 use super::call::{Call, CallStatus, Consent};
 use super::event::{Commit, Event};
 use super::model::ModelChoice;
@@ -72,12 +73,16 @@ impl Control {
                 owner,
                 sandbox,
                 model,
+                assistant,
             } => {
                 self.journal = Some(journal.clone());
                 self.owner = Some(owner.clone());
                 self.sandbox = Some(sandbox.clone());
                 self.model = Some(model.clone());
                 self.created_at = at;
+                if let Some(assistant) = assistant {
+                    self.use_assistant(assistant);
+                }
             }
             Event::OwnerChanged { runner, engine } => self.hand_over(runner, engine.as_ref(), at),
             Event::Queued { calls } => self.enqueue(calls),
@@ -182,6 +187,7 @@ impl Control {
                 self.title.text = Some(title.clone());
                 self.title.source = *source;
             }
+            Event::AssistantUpdated { assistant, .. } => self.use_assistant(assistant),
             Event::ModelChosen { model } => self.choose_model(model),
             Event::WindowChosen { whole } => {
                 self.context.reads_whole = *whole;
@@ -240,6 +246,22 @@ impl Control {
         self.rules = Arc::new(self.rules.with(GivenRule { rule, by, at }));
     }
 
+    /// Applies a version of an assistant: its rules hold for every call, and the next message brings those of
+    /// its files that no message brought before.
+    fn use_assistant(&mut self, assistant: &Arc<SessionAssistant>) {
+        let known = self.assistant.iter();
+        let known = known.flat_map(|known| &known.definition.files);
+        let mut shown: Vec<BlobId> = known.map(|file| file.id.clone()).collect();
+        shown.retain(|id| self.due_files.iter().all(|due| due.id != *id));
+        let files = assistant.definition.files.iter();
+        self.due_files = files
+            .filter(|file| !shown.contains(&file.id))
+            .cloned()
+            .collect();
+        self.rules = Arc::new(self.rules.with_assistant(&assistant.definition.rules));
+        self.assistant = Some(Arc::clone(assistant));
+    }
+
     fn choose_model(&mut self, model: &ModelChoice) {
         let named = |it: &ModelChoice| (it.provider.clone(), it.model.clone());
         // The lowered limit belongs to the model, whatever its effort.
@@ -282,7 +304,7 @@ impl Control {
         self.placed.clear();
         // The rules belong to the other session.
         network::left_behind(self);
-        self.rules = Arc::default();
+        self.rules = Arc::new(self.rules.of_assistant_only());
         self.reviewing = Reviewing::default();
         self.forked_from = Some(origin.clone());
     }
@@ -315,6 +337,8 @@ impl Control {
 
     fn receive(&mut self, message: WaitingMessage) {
         self.refused_hosts.clear();
+        self.due_files
+            .retain(|due| message.attachments.iter().all(|sent| sent.id != due.id));
         if let Some(id) = &message.client_message_id {
             if self.remembered.len() == REMEMBERED_MESSAGES {
                 self.remembered.pop_front();

@@ -490,6 +490,7 @@ fn record(control: &Control, commit: &Commit, event: &Event, seq: u64) -> Option
             end: *end,
         },
         Event::OwnerChanged { .. }
+        | Event::AssistantUpdated { .. }
         | Event::Queued { .. }
         | Event::Spent { .. }
         | Event::TaskCreated { .. }

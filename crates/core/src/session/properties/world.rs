@@ -172,6 +172,7 @@ impl World {
                 owner: Self::person(),
                 sandbox: SandboxId::from_bits(1),
                 model: ModelChoice::new("scripted", "m"),
+                assistant: None,
             },
             starts: 0,
             is_shared: false,

@@ -140,6 +140,10 @@ fn said(event: &Event) -> Option<Command> {
         Event::ModelChosen { model } => Command::ChooseModel {
             model: model.clone(),
         },
+        Event::AssistantUpdated { assistant, by } => Command::UpdateAssistant {
+            assistant: Arc::clone(assistant),
+            by: by.clone(),
+        },
         Event::WindowChosen { whole } => Command::ChooseWindow { whole: *whole },
         Event::CompactionChosen { strategies } => Command::ChooseCompaction {
             strategies: strategies.clone(),

@@ -67,6 +67,7 @@ impl Circumstances {
                 owner,
                 sandbox,
                 model,
+                assistant,
             } = event
             {
                 self.genesis = Some(Genesis {
@@ -74,6 +75,7 @@ impl Circumstances {
                     owner: owner.clone(),
                     sandbox: sandbox.clone(),
                     model: model.clone(),
+                    assistant: assistant.clone(),
                 });
             }
         }

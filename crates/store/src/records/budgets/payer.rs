@@ -1,6 +1,7 @@
 //! Identifies the payer of a model request.
 
 use sepal_core::domain::{ModelRequestId, SessionKey, Timestamp, UserId};
+use sepal_core::session::AssistantBudget;
 
 /// The session, person and model request for which budgets are charged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct Payer {
     pub session_since: Timestamp,
     /// The time at which the turn began.
     pub turn_since: Timestamp,
+    /// The budget that the session's assistant gives it.
+    pub assistant: Option<AssistantBudget>,
 }
 
 impl Payer {
@@ -26,6 +29,7 @@ impl Payer {
             request: None,
             session_since,
             turn_since: session_since,
+            assistant: None,
         }
     }
 

@@ -26,7 +26,7 @@ pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amoun
     AND r.until > $7 AND NOT (r.session = $2 AND r.turn = $4 AND r.iteration = $8) \
     AND (b.level = 'tenant' OR (b.level = 'person' AND r.owner = $3) \
     OR (b.level = 'turn' AND r.session = $2 AND r.turn = $4) \
-    OR (b.level IN ('own', 'session') AND r.session = $2))) AS BIGINT) AS reserved, \
+    OR (b.level IN ('own', 'assistant', 'session') AND r.session = $2))) AS BIGINT) AS reserved, \
     CASE WHEN w.tenant IS NULL THEN FALSE ELSE TRUE END AS is_warned \
     FROM (SELECT level, subject, period, amount, warn_percent, is_hard, \
     CASE WHEN level <> 'tenant' AND subject = '' THEN 'each' ELSE 'subject' END AS origin \
@@ -34,7 +34,9 @@ pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amoun
     OR (level = 'person' AND subject IN ($3, '')) \
     OR (level IN ('own', 'session') AND subject IN ($2, ''))) \
     UNION ALL SELECT 'turn', '', 'whole', CAST($9 AS BIGINT), $11, TRUE, 'settings' \
-    UNION ALL SELECT 'session', '', 'whole', CAST($10 AS BIGINT), $11, TRUE, 'settings') AS b \
+    UNION ALL SELECT 'session', '', 'whole', CAST($10 AS BIGINT), $11, TRUE, 'settings' \
+    UNION ALL SELECT 'assistant', '', 'whole', CAST($14 AS BIGINT), $15, \
+    CASE WHEN $16 = CAST(1 AS BIGINT) THEN TRUE ELSE FALSE END, 'settings') AS b \
     LEFT JOIN budget_warnings w ON w.tenant = $1 AND w.level = b.level AND w.period = b.period \
     AND w.subject = CASE b.level WHEN 'tenant' THEN '' WHEN 'person' THEN $3 ELSE $2 END \
     AND w.since = CASE WHEN b.level = 'turn' THEN $4 WHEN b.period = 'day' THEN $5 \
@@ -61,7 +63,12 @@ pub(super) fn args_of_standings(payer: &Payer, settings: &[Budget], now: Timesta
         limit(BudgetLevel::Session),
         i64::from(WARN_PERCENT),
         payer.turn_since.0,
-        payer.session_since.0
+        payer.session_since.0,
+        Arg::Int(payer.assistant.map(|budget| int(budget.limit.0))),
+        payer
+            .assistant
+            .map_or(0, |budget| i64::from(budget.warn_percent)),
+        i64::from(payer.assistant.is_some_and(|budget| budget.is_hard))
     ]
 }
 
@@ -71,7 +78,9 @@ pub(super) fn warned_as(budget: &Budget, payer: &Payer, now: Timestamp) -> (Stri
     let subject = match budget.level {
         BudgetLevel::Tenant => "",
         BudgetLevel::Person => payer.owner.as_str(),
-        BudgetLevel::Turn | BudgetLevel::Own | BudgetLevel::Session => payer.key.session.as_str(),
+        BudgetLevel::Turn | BudgetLevel::Own | BudgetLevel::Assistant | BudgetLevel::Session => {
+            payer.key.session.as_str()
+        }
     };
     let since = match (budget.level, budget.period) {
         (BudgetLevel::Turn, _) => payer.turn(),

@@ -15,6 +15,7 @@ use self::row::{Row, upsert};
 use crate::Error;
 use crate::audit::{Act, ActName};
 use crate::db::{Db, PerRow, Statement, args};
+use crate::records::attachments::UNHELD_BLOBS;
 use crate::records::{checkpoints, usage};
 use sepal_core::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
@@ -301,10 +302,9 @@ impl<'s> Sessions<'s> {
             // Another gateway may have written records without the row.
             self.db.execute_all(rest).await?;
         }
-        // Deletes every blob that no session of the tenant uses, including those left by earlier deletions.
-        let unheld = "DELETE FROM blobs WHERE tenant = $1 AND NOT EXISTS (SELECT 1 FROM attachments \
-                      WHERE attachments.tenant = blobs.tenant AND attachments.blob = blobs.id)";
-        self.db.execute(unheld, args![key.tenant.as_str()]).await?;
+        self.db
+            .execute(UNHELD_BLOBS, args![key.tenant.as_str()])
+            .await?;
         Ok(existed)
     }
 }

@@ -32,11 +32,27 @@ const PURGES: &[&str] = &purges! {
     "mcp_authorizations": "tenant", "user_id";
     "skill_switches": "tenant", "person";
     "skills": "tenant", "owner";
+    "assistant_access": "tenant", "person";
+    "assistants": "tenant", "owner";
+    "role_holders": "tenant", "user_id";
+    "group_members": "tenant", "user_id";
+    "session_readings": "tenant", "owner";
+    "session_readings": "tenant", "reader";
     "links": "tenant", "user_id";
     "web_sessions": "tenant", "user_id";
     "identities": "tenant", "user_id";
     "api_keys": "tenant", "user_id";
 };
+
+/// Deletes the rows that refer to assistants of a user, before the assistants.
+const PARTS_OF_ASSISTANTS: [&str; 3] = [
+    "DELETE FROM assistant_versions WHERE tenant = $1 AND assistant IN \
+     (SELECT id FROM assistants WHERE tenant = $1 AND owner = $2)",
+    "DELETE FROM assistant_access WHERE tenant = $1 AND assistant IN \
+     (SELECT id FROM assistants WHERE tenant = $1 AND owner = $2)",
+    "DELETE FROM assistant_files WHERE tenant = $1 AND assistant IN \
+     (SELECT id FROM assistants WHERE tenant = $1 AND owner = $2)",
+];
 
 /// Deletes the files of skills that no skill has any more.
 const ORPHANS: &str = "DELETE FROM skill_bundles WHERE tenant = $1 AND hash NOT IN \
@@ -77,7 +93,7 @@ impl Users<'_> {
     /// used stays counted under their id, and the audit keeps its records.
     pub async fn purge(&self, tenant: &TenantId, id: &UserId) -> Result<(), Error> {
         let whom = || args![tenant.as_str(), id.as_str()];
-        let purges = PURGES.iter();
+        let purges = PARTS_OF_ASSISTANTS.iter().chain(PURGES);
         let mut statements: Vec<Statement> =
             purges.map(|sql| Statement::new(*sql, whom())).collect();
         statements.push(Statement::new(ORPHANS, args![tenant.as_str()]));
@@ -130,7 +146,7 @@ mod tests {
             let found: BTreeSet<String> = texts(kind)
                 .into_iter()
                 .filter(|(_, column)| {
-                    ["owner", "user_id", "person", "subject"].contains(&column.as_str())
+                    ["owner", "user_id", "person", "subject", "reader"].contains(&column.as_str())
                 })
                 .map(|(table, column)| format!("{table}.{column}"))
                 .filter(|column| !OTHERS.contains(&column.as_str()))

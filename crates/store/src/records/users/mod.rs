@@ -480,7 +480,7 @@ fn of(name: ActName, tenant: &TenantId, id: &UserId) -> Act {
 }
 
 /// The form in which names are compared.
-fn name_key(name: &str) -> String {
+pub(super) fn name_key(name: &str) -> String {
     name.to_lowercase()
 }
 

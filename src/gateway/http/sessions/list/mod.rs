@@ -14,8 +14,9 @@ use crate::domain::{Caller, Code, Effort};
 use crate::gateway::GatewayState;
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::http::assistants::ServerToolsBody;
 use crate::gateway::idempotency::RequestKey;
-use crate::gateway::wire::SessionItem;
+use crate::gateway::wire::{SessionItem, assistant_choice};
 use crate::providers::WantedModel;
 use crate::store::records::{Cursor, ListFilter, SessionState};
 
@@ -71,6 +72,17 @@ pub(in crate::gateway::http) struct CreateSessionRequest {
     /// and stays as it is.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9_-]+$")]
     name: Option<String>,
+    /// The id of the assistant that the session is started with; if absent, none.
+    #[schema(pattern = "^ast_[0-9a-f]{32}$")]
+    assistant: Option<String>,
+    /// With `assistant`: the tools that the session may use, fewer than the assistant's; if absent, all of the
+    /// assistant's.
+    #[schema(max_items = 100)]
+    tools: Option<Vec<ServerToolsBody>>,
+    /// With `assistant`: the names of the skills that the session may use, fewer than the assistant's; if absent,
+    /// all of the assistant's.
+    #[schema(max_items = 100)]
+    skills: Option<Vec<String>>,
 }
 
 /// Lists the caller's sessions: pinned ones first, then newest first.
@@ -124,7 +136,8 @@ fn no_state() -> ApiError {
 /// Creates a session, or returns the caller's own session of a name.
 #[utoipa::path(post, path = "/api/sessions", tag = "sessions", request_body = CreateSessionRequest,
     responses((status = 200, body = SessionItem), (status = 201, body = SessionItem),
-        (status = 400, body = Problem)),
+        (status = 400, body = Problem), (status = 403, body = Problem),
+        (status = 404, body = Problem)),
 )]
 pub(in crate::gateway::http) async fn create_session(
     State(state): State<GatewayState>,
@@ -133,18 +146,20 @@ pub(in crate::gateway::http) async fn create_session(
     Body(body): Body<CreateSessionRequest>,
 ) -> Result<(StatusCode, Json<SessionItem>), ApiError> {
     let wanted = WantedModel::new(body.provider, body.model).with_effort(body.effort.into());
-    let whose = (&caller.tenant.id, &caller.user.id);
-    let model = state.providers.choose(whose, &wanted, None)?;
     let sessions = &state.sessions;
+    let tools = body.tools.map(ServerToolsBody::selection);
+    let choice = assistant_choice(body.assistant.as_deref(), tools, body.skills)?;
+    let assistants = sessions.assistants();
+    let start = assistants.start(&caller, &wanted, choice).await?;
     // A request that a crash interrupted is carried out again, and must not make a second session.
     let name = body
         .name
         .or_else(|| request_key.map(|Extension(key)| key.session_name()));
     let (key, is_new) = if let Some(name) = name {
-        let named = sessions.create_named(&caller, &name, body.title, Some(model));
+        let named = sessions.create_named(&caller, &name, body.title, start);
         named.await?
     } else {
-        let created = sessions.create(&caller, body.title, Some(model));
+        let created = sessions.create(&caller, body.title, start);
         (created.await?, true)
     };
     let status = if is_new {

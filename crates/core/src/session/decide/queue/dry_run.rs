@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crate::domain::{Actor, CallId, Code, Digest};
 use crate::session::call::{Call, DryRun, DryRunReport, NoDryRun};
-use crate::session::command::{Decision, Refusal};
+use crate::session::command::Decision;
 use crate::session::decide::Draft;
 use crate::session::decide::consent::{Person, check_may_approve, check_may_try};
 use crate::session::decide::refusal::{already_decided, check_digest, check_not_expired};
 use crate::session::decide::rules::check_not_denied;
 use crate::session::decide::views::claim_idle_work;
 use crate::session::event::Event;
+use crate::session::refusal::Refusal;
 
 /// Maximum number of running dry runs in a session, because each has a copy of the workspace and a sandbox.
 const MOST_DRY_RUNS: usize = 2;

@@ -14,8 +14,9 @@ use super::rules::{ask_for_review, check_not_denied, expire_calls, withdraw_appr
 use super::{Draft, nothing_to_do, views};
 use crate::domain::{Actor, CallId, Code};
 use crate::session::call::{Call, CallStatus, Decider, ElicitationEnd, Outcome, Verdict};
-use crate::session::command::{Decision, Refusal};
+use crate::session::command::Decision;
 use crate::session::event::{EditedArgs, Event};
+use crate::session::refusal::Refusal;
 use crate::session::state::Phase;
 
 impl Draft<'_> {

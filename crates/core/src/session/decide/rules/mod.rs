@@ -12,9 +12,9 @@ use super::Draft;
 use super::consent::{Approval, is_still_approved, renew_wants, ruling};
 use crate::domain::{Actor, Code, HostRefusal};
 use crate::session::call::{Call, CallStatus, Decider, RuleName};
-use crate::session::command::Refusal;
 use crate::session::event::Event;
 use crate::session::policy::{PolicyEffect, Rule, Ruling};
+use crate::session::refusal::Refusal;
 
 const REPEATED: &str =
     "the same call was rejected earlier in this turn; do not repeat it unchanged";

@@ -1,0 +1,297 @@
+//! `sepal admin role` and `sepal admin group`: manages custom roles and groups, beside a running server.
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use super::named::{Of, find};
+use super::say;
+use crate::domain::{Right, Rights, Tenant};
+use crate::store::records::CustomRole;
+use crate::tenancy::{Administration, RoleDraft, Tenancy};
+
+#[derive(Subcommand)]
+pub(super) enum RoleCommand {
+    /// Make a role.
+    Add {
+        /// Its name.
+        name: String,
+        /// A right that it gives; say it once for each. `sepal admin role rights` lists them.
+        #[arg(long = "right", required = true)]
+        rights: Vec<String>,
+        /// What it is for.
+        #[arg(long, default_value = "")]
+        description: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Change the rights of a role, for everybody who has it.
+    Set {
+        /// Its name.
+        name: String,
+        /// A right that it gives from now on; say it once for each.
+        #[arg(long = "right", required = true)]
+        rights: Vec<String>,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Delete a role, and take it from everybody who has it.
+    Remove {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the roles of a tenant.
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Give a role to a person.
+    Give {
+        /// The name of the role.
+        role: String,
+        /// The person.
+        user: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Take a role from a person.
+    Take {
+        /// The name of the role.
+        role: String,
+        /// The person.
+        user: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the rights that roles can give.
+    Rights,
+}
+
+#[derive(Subcommand)]
+pub(super) enum GroupCommand {
+    /// Make a group.
+    Add {
+        /// Its name.
+        name: String,
+        /// What it is for.
+        #[arg(long, default_value = "")]
+        description: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Delete a group; its members stay.
+    Remove {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the groups of a tenant.
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Show the members and roles of a group.
+    Show {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Make a person a member.
+    Join {
+        /// The name of the group.
+        group: String,
+        /// The person.
+        user: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Remove a member.
+    Leave {
+        /// The name of the group.
+        group: String,
+        /// The person.
+        user: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Give the members a role.
+    Give {
+        /// The name of the group.
+        group: String,
+        /// The name of the role.
+        role: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Take a role from the members.
+    Take {
+        /// The name of the group.
+        group: String,
+        /// The name of the role.
+        role: String,
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
+pub(super) async fn role(tenancy: &Tenancy, command: RoleCommand) -> anyhow::Result<()> {
+    let admin = tenancy.administration();
+    match command {
+        RoleCommand::Add {
+            name,
+            rights,
+            description,
+            of,
+        } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            let draft = RoleDraft {
+                name,
+                description,
+                rights: rights_of(&rights)?,
+            };
+            let role = admin.add_role(&tenant.id, draft).await?;
+            say(&format!("{}  {}", role.id, role.name));
+        }
+        RoleCommand::Set { name, rights, of } => {
+            let (tenant, role) = find_role(admin, &of, &name).await?;
+            let draft = RoleDraft {
+                rights: rights_of(&rights)?,
+                name: role.name,
+                description: role.description,
+            };
+            admin.change_role(&tenant.id, &role.id, draft).await?;
+            say("Done.");
+        }
+        RoleCommand::Remove { name, of } => {
+            let (tenant, role) = find_role(admin, &of, &name).await?;
+            admin.remove_role(&tenant.id, &role.id).await?;
+            say("Done.");
+        }
+        RoleCommand::List { of } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            for listed in admin.roles(&tenant.id).await? {
+                let role = listed.role;
+                let rights = role.rights.to_text();
+                say(&format!("{}  {}  {rights}", role.id, role.name));
+            }
+        }
+        RoleCommand::Give { role, user, of } => {
+            let (tenant, role) = find_role(admin, &of, &role).await?;
+            let user = find(tenancy, &of, &user).await?;
+            admin.give_roles(&tenant.id, &user.id, &[role], &[]).await?;
+            say("Done.");
+        }
+        RoleCommand::Take { role, user, of } => {
+            let (tenant, role) = find_role(admin, &of, &role).await?;
+            let user = find(tenancy, &of, &user).await?;
+            admin.give_roles(&tenant.id, &user.id, &[], &[role]).await?;
+            say("Done.");
+        }
+        RoleCommand::Rights => {
+            for right in Right::ALL {
+                say(right.as_str());
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn group(tenancy: &Tenancy, command: GroupCommand) -> anyhow::Result<()> {
+    let admin = tenancy.administration();
+    let find_group = async |of: &Of, name: &str| {
+        let tenant = admin.find_tenant(&of.tenant).await?;
+        let group = admin.find_group(&tenant.id, name).await?;
+        anyhow::Ok((tenant, group))
+    };
+    match command {
+        GroupCommand::Add {
+            name,
+            description,
+            of,
+        } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            let group = admin.add_group(&tenant.id, &name, &description).await?;
+            say(&format!("{}  {}", group.id, group.name));
+        }
+        GroupCommand::Remove { name, of } => {
+            let (tenant, group) = find_group(&of, &name).await?;
+            admin.remove_group(&tenant.id, &group.id).await?;
+            say("Done.");
+        }
+        GroupCommand::List { of } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            for listed in admin.groups(&tenant.id).await? {
+                let group = listed.group;
+                let members = listed.members;
+                say(&format!("{}  {}  {members} members", group.id, group.name));
+            }
+        }
+        GroupCommand::Show { name, of } => {
+            let (tenant, group) = find_group(&of, &name).await?;
+            let view = admin.group(&tenant.id, &group.id).await?;
+            for role in view.roles {
+                say(&format!("role    {}", role.name));
+            }
+            for member in view.members {
+                let source = member
+                    .issuer
+                    .map_or(String::new(), |it| format!("  by {it}"));
+                say(&format!("member  {}{source}", member.name));
+            }
+        }
+        GroupCommand::Join { group, user, of } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let user = find(tenancy, &of, &user).await?;
+            admin
+                .add_group_member(&tenant.id, &group.id, &user.id)
+                .await?;
+            say("Done.");
+        }
+        GroupCommand::Leave { group, user, of } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let user = find(tenancy, &of, &user).await?;
+            admin
+                .remove_group_member(&tenant.id, &group.id, &user.id)
+                .await?;
+            say("Done.");
+        }
+        GroupCommand::Give { group, role, of } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let role = admin.find_role(&tenant.id, &role).await?;
+            admin
+                .give_group_roles(&tenant.id, &group.id, &[role], &[])
+                .await?;
+            say("Done.");
+        }
+        GroupCommand::Take { group, role, of } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let role = admin.find_role(&tenant.id, &role).await?;
+            admin
+                .give_group_roles(&tenant.id, &group.id, &[], &[role])
+                .await?;
+            say("Done.");
+        }
+    }
+    Ok(())
+}
+
+async fn find_role(
+    admin: Administration<'_>,
+    of: &Of,
+    name: &str,
+) -> anyhow::Result<(Tenant, CustomRole)> {
+    let tenant = admin.find_tenant(&of.tenant).await?;
+    let role = admin.find_role(&tenant.id, name).await?;
+    Ok((tenant, role))
+}
+
+fn rights_of(names: &[String]) -> anyhow::Result<Rights> {
+    let rights = names.iter().map(|name| {
+        Right::parse(name)
+            .with_context(|| format!("there is no right `{name}`: see `sepal admin role rights`"))
+    });
+    rights.collect()
+}
