@@ -6,8 +6,6 @@ import { nextTick, onBeforeUnmount, onMounted, ref, watch, type Ref } from 'vue'
 
 /** Rows that fill a high screen: so many more are drawn at once. */
 const SCREEN = 12
-/** What is drawn in the task in which the rest of the page first stands: on a phone, most of what is seen. */
-const FIRST = 4
 /** What a slice may take, so that on a slow machine too it stays below what is felt. */
 const SLICE_MS = 8
 /** Frames stand still in a hidden tab, where nobody waits for them. */
@@ -31,7 +29,8 @@ export function useSlices(rows: () => readonly Keyed[], draw: (change: () => voi
   let run = 0
 
   async function fill(own: number): Promise<void> {
-    let size = FIRST
+    // The first row comes in a task of its own, after that in which the rest of the page first stands.
+    let size = 1
     while (left.value > 0) {
       await nextFrame()
       if (own !== run) return
@@ -46,7 +45,7 @@ export function useSlices(rows: () => readonly Keyed[], draw: (change: () => voi
     if (now.length - before.length <= SCREEN) return
     const first = before[left.value]?.key
     const kept = first === undefined ? -1 : now.findIndex(({ key }) => key === first)
-    left.value = kept < 0 ? now.length - FIRST : kept
+    left.value = kept < 0 ? now.length : kept
     run += 1
     void fill(run)
   }

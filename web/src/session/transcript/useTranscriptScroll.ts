@@ -113,6 +113,13 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     return isFollowing.value
   }
 
+  /** Changes what is drawn, with the end in view before and after. */
+  async function follow(change: () => void): Promise<void> {
+    change()
+    await nextTick()
+    if (isFollowing.value && !isShifting && !isHeld) stickToEnd()
+  }
+
   /** Changes what is drawn and puts the entry that was at the top back where it was. */
   async function shift(change: () => void): Promise<void> {
     const box = scroller.value
@@ -129,7 +136,7 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     requestAnimationFrame(() => (isShifting = false))
   }
 
-  return { isFollowing, isShifting: () => isShifting, follows, followAgain, hold, onScroll, onWheel, shift, whileShifting }
+  return { isFollowing, isShifting: () => isShifting, follow, follows, followAgain, hold, onScroll, onWheel, shift, whileShifting }
 }
 
 /** How much of the content is below what is in view, in pixels. */
