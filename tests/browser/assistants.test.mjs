@@ -17,7 +17,7 @@ const isAnswered = (session, words) => until(`it says ${words}`, async () => (aw
 story('an assistant is written, begins a session with an opening prompt, and is changed under it', { env: { ...model.env } }, async ({ app, page, session }) => {
   await page.goto(`${app.url}/settings/assistants`)
   const section = page.locator('#assistants')
-  await section.getByText('No assistants yet.').waitFor()
+  await section.getByText('No assistants yet.', { exact: true }).waitFor()
   await section.getByRole('button', { name: 'New assistant', exact: true }).click()
   await section.getByLabel('Name', { exact: true }).fill('Writer')
   await section.getByLabel('Description').fill('Writes short texts.')
@@ -37,7 +37,7 @@ story('an assistant is written, begins a session with an opening prompt, and is 
   // It is chosen where a session begins.
   await page.goto(`${app.url}/s/new`)
   await session.isReady()
-  await page.getByLabel('Assistant', { exact: true }).selectOption({ label: 'Writer' })
+  await page.getByRole('combobox', { name: 'Assistant' }).selectOption({ label: 'Writer' })
   await page.getByText('Assistant: Writer, version 1').waitFor()
   await isAccessible(page, 'an empty session with an assistant')
   model.willSay('Arr, a poem.')
@@ -73,7 +73,7 @@ story('an assistant is written, begins a session with an opening prompt, and is 
   // Without it, the session says what it can still do.
   await section.getByRole('button', { name: 'Delete Writer' }).click()
   await section.getByRole('button', { name: 'Delete now' }).click()
-  await section.getByText('No assistants yet.').waitFor()
+  await section.getByText('No assistants yet.', { exact: true }).waitFor()
   await page.goto(at)
   await page.getByText('This session can be read, but starts no new turn.').waitFor()
 })
