@@ -4,8 +4,8 @@ import { browser, watch } from './story.mjs'
 import { until } from './until.mjs'
 
 /** Another browser, which shares nothing with the first one. */
-export async function elsewhere(act) {
-  const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce' })
+export async function elsewhere(act, options = {}) {
+  const context = await (await browser()).newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...options })
   try {
     const page = await context.newPage()
     const problems = watch(page)
