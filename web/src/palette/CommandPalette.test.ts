@@ -51,3 +51,11 @@ it.each([
 ])('finds an entry by %s, also where letters are missing', async (_, text, label) => {
   expect(await found(text)).toContainEqual(expect.stringContaining(label))
 })
+
+it('stays open where it was opened again before its end was told', async () => {
+  isPaletteOpen.value = false
+  isPaletteOpen.value = true
+  document.querySelector('dialog')?.dispatchEvent(new Event('close'))
+  await flushPromises()
+  expect(isPaletteOpen.value).toBe(true)
+})
