@@ -579,7 +579,7 @@ async fn usable(
     Err(Refusal::new(Code::NotAllowed, text))
 }
 
-/// What counts of somebody for what they may do with an assistant.
+/// The facts about a person that decide their level for an assistant.
 #[derive(Debug, Clone, Copy)]
 struct Standing<'a> {
     id: &'a UserId,
