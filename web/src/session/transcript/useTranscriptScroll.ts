@@ -26,9 +26,7 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
   let isHeld = false
   /** Room below the end, so that what shrinks above it moves nothing; it goes as the person scrolls up. */
   let floor = 0
-  const observer = new ResizeObserver(() => {
-    if (isFollowing.value && !isShifting && !isHeld) stickToEnd()
-  })
+  const observer = new ResizeObserver(stayAtEnd)
 
   onMounted(() => {
     if (scroller.value) observer.observe(scroller.value)
@@ -41,6 +39,11 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
     if (!scroller.value) return
     scroller.value.scrollTop = scroller.value.scrollHeight
     lastTop = scroller.value.scrollTop
+  }
+
+  /** Keeps the end in view while it is followed, unless something else moves what is drawn. */
+  function stayAtEnd(): void {
+    if (isFollowing.value && !isShifting && !isHeld) stickToEnd()
   }
 
   function followAgain(): void {
@@ -117,7 +120,7 @@ export function useTranscriptScroll(scroller: Readonly<Ref<HTMLElement | null>>,
   async function follow(change: () => void): Promise<void> {
     change()
     await nextTick()
-    if (isFollowing.value && !isShifting && !isHeld) stickToEnd()
+    stayAtEnd()
   }
 
   /** Changes what is drawn and puts the entry that was at the top back where it was. */
