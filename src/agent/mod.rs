@@ -67,6 +67,7 @@ pub use rules::{
 pub use search::finding::{FoundPage, FoundSession, FoundText, SnippetPiece};
 pub use service_events::{ServiceEvent, ServiceObserver};
 pub use sessions::approvals::{Approvals, WaitingPage, WaitingSession};
+pub use sessions::archive::{Archive, ArchivedSession};
 pub use sessions::attach::Upload;
 pub use sessions::decisions::{DecisionPart, DecisionReader};
 pub use sessions::files::changes::WorkspaceHistory;
@@ -79,5 +80,6 @@ pub use sessions::offers::{
 pub use sessions::readings::{ReadingView, Readings};
 pub use sessions::removal::expiry::remove_expired_rows;
 pub use sessions::shared::{SharedBy, SharedView, Sharing, TranscriptPart};
+pub use sessions::transfers::{TransferPart, Transfers};
 pub use sessions::{Page, Sessions, SessionsSettings};
 pub use usage::{UsageAccess, UsageGroups, UsageReport, UsageRequest};

@@ -117,6 +117,8 @@ pub(super) enum Reader {
         _of_link: OwnedSemaphorePermit,
         _of_all: OwnedSemaphorePermit,
     },
+    /// A document in an archive, which counts as one export.
+    Archive,
 }
 
 impl std::fmt::Debug for Documents {
@@ -257,6 +259,15 @@ impl Documents {
         let written = Arc::clone(cell.get_or_try_init(write).await?);
         self.make_room(id);
         Ok((written, reader))
+    }
+
+    /// Packs a piece of an archive on a worker thread.
+    pub(super) async fn pack<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let packing = self.0.fetchers.run(work);
+        packing.await.map_err(io::Error::other)?
     }
 
     fn kept(&self, id: &SharedSessionId) -> (Arc<OnceCell<Arc<DocumentFile>>>, Arc<Semaphore>) {

@@ -3,6 +3,7 @@
 
 mod access;
 mod api_router;
+mod archive;
 mod asyncapi;
 mod auth;
 mod body_time;

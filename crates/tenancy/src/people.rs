@@ -110,6 +110,38 @@ impl<'a> People<'a> {
         administration.delete_user(self.tenant(), id).await
     }
 
+    /// Finds the person whose archive the caller may have: themselves, or somebody whose access has ended, if the
+    /// caller administers them and may read the sessions of others.
+    pub async fn find_archived(self, id: &UserId) -> Result<Caller, Error> {
+        if *id == self.caller.user.id {
+            return Ok(self.caller.clone());
+        }
+        let found = self.find_left(id).await?;
+        self.tenancy
+            .caller_of(found.user, self.caller.tenant.clone())
+            .await
+    }
+
+    /// Finds who gets the sessions of a person whose access has ended. The caller administers that person and may
+    /// read the sessions of others, because whoever gets a session reads it.
+    pub async fn find_recipient(self, from: &UserId, to: &UserId) -> Result<Caller, Error> {
+        self.find_left(from).await?;
+        let to = self
+            .tenancy
+            .records()
+            .users()
+            .find(self.tenant(), to)
+            .await?;
+        let to = to.filter(|to| to.may_enter() && to.user.role.may_act());
+        let to = to.ok_or(Error::Invalid {
+            field: "to",
+            reason: "is nobody of this tenant who may enter and have sessions",
+        })?;
+        self.tenancy
+            .caller_of(to.user, self.caller.tenant.clone())
+            .await
+    }
+
     /// Signs a person out of every browser. Their keys stay.
     pub async fn sign_out(self, id: &UserId) -> Result<(), Error> {
         self.find_below(id, Right::ManagePeople).await?;
@@ -232,6 +264,23 @@ impl<'a> People<'a> {
         }
         let administration = self.tenancy.administration();
         administration.revoke_key(self.tenant(), id).await
+    }
+
+    /// Finds a person whose access has ended, for somebody who administers them and may read the sessions of others.
+    async fn find_left(&self, id: &UserId) -> Result<UserRecord, Error> {
+        let found = self.find_below(id, Right::ManagePeople).await?;
+        if !self.caller.may(Right::ReadSessions) {
+            return Err(Error::Refused(
+                "whoever gets the sessions of others reads them: this needs the right \
+                 `sessions.read_content` too",
+            ));
+        }
+        if !found.is_disabled {
+            return Err(Error::Refused(
+                "the sessions of somebody who may enter are theirs alone: end their access first",
+            ));
+        }
+        Ok(found)
     }
 
     /// Finds a person whom the caller may administer by a right.

@@ -189,6 +189,14 @@ impl AuditTrail {
         Ok(audit.note(note.detail("format", format)).await?)
     }
 
+    /// Records that somebody took all sessions of a person with them.
+    pub async fn note_archive(&self, owner: &Caller) -> Result<(), store::Error> {
+        let chain = Scope::Tenant(owner.tenant.id.clone());
+        let name = ActName::UserArchived;
+        let note = Note::new(name, &chain, "user", owner.user.id.as_str());
+        self.0.parts.records.audit().note(note).await
+    }
+
     /// Records that somebody took the decisions of another person's session with them.
     pub async fn note_decisions(&self, session: &SessionKey) -> Result<(), store::Error> {
         let chain = Scope::Tenant(session.tenant.clone());

@@ -41,20 +41,11 @@ pub async fn fork(
         session: SessionId::from_bits(rand::random()),
     };
     let ForkRequest { from_seq, mut then } = request;
-    let (journal, state) = write_fork(sessions, key, &new, caller, from_seq).await?;
-    sessions.0.projection.update(&new, &state.control);
-    let is_unanswered = !state.control.waiting.is_empty();
-    let awaits_workspace = state.control.awaits_workspace;
-    if state.control.version > SNAPSHOT_FROM as u64 {
-        journal
-            .keep_snapshot(state, history::Limits::default())
-            .await;
-    }
-    sessions.listed().await;
-    if is_unanswered && !then.iter().any(|request| request.action.says()) {
+    let fork = store_fork(sessions, key, &new, caller, from_seq).await?;
+    if fork.is_unanswered && !then.iter().any(|request| request.action.says()) {
         then.push(Command::Retry.into());
     }
-    if awaits_workspace {
+    if fork.awaits_workspace {
         // This gateway makes the copy; if it ends, the one that takes over does.
         then.insert(0, Command::TakeOver { from: None }.into());
     }
@@ -68,6 +59,37 @@ pub async fn fork(
         }
     }
     Ok(new)
+}
+
+/// The parts of a stored fork's state that decide how it goes on.
+pub(super) struct StoredFork {
+    /// True if its shared history ends with an unanswered message.
+    is_unanswered: bool,
+    /// True if it has to get a copy of the other session's workspace.
+    awaits_workspace: bool,
+}
+
+/// Stores a fork of a session, which its owner's list then shows.
+pub(super) async fn store_fork(
+    sessions: &Sessions,
+    key: &SessionKey,
+    new: &SessionKey,
+    owner: &Caller,
+    from_seq: Option<u64>,
+) -> Result<StoredFork, Refusal> {
+    let (journal, state) = write_fork(sessions, key, new, owner, from_seq).await?;
+    sessions.0.projection.update(new, &state.control);
+    let fork = StoredFork {
+        is_unanswered: !state.control.waiting.is_empty(),
+        awaits_workspace: state.control.awaits_workspace,
+    };
+    if state.control.version > SNAPSHOT_FROM as u64 {
+        journal
+            .keep_snapshot(state, history::Limits::default())
+            .await;
+    }
+    sessions.listed().await;
+    Ok(fork)
 }
 
 /// Returns the caller's sessions that share a part of their history with this one, including itself, oldest
@@ -99,7 +121,7 @@ async fn write_fork(
     sessions: &Sessions,
     key: &SessionKey,
     new: &SessionKey,
-    caller: &Caller,
+    owner: &Caller,
     from_seq: Option<u64>,
 ) -> Result<(Journal, SessionState), Refusal> {
     let source = Journal::new(Arc::clone(&sessions.0.store), key.clone());
@@ -125,7 +147,7 @@ async fn write_fork(
         seq,
         root: root.unwrap_or(&key.session).clone(),
     };
-    let genesis = sessions.0.genesis(&key.tenant, caller.actor());
+    let genesis = sessions.0.genesis(&key.tenant, owner.actor());
     let place = &sessions.0.factory.parts.place;
     let has_files = place.has_workspace(key).await;
     let mut fork = Fork::new(origin, genesis).with_files(has_files);

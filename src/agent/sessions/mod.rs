@@ -2,6 +2,7 @@
 //! claims those that a crash left.
 
 pub(super) mod approvals;
+pub(super) mod archive;
 pub(super) mod attach;
 mod begun_turns;
 mod complete;
@@ -20,6 +21,7 @@ mod room;
 mod rules;
 pub(super) mod shared;
 mod standing;
+pub(super) mod transfers;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
@@ -30,11 +32,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::approvals::Approvals;
+use self::archive::Archive;
 use self::begun_turns::BegunTurns;
 use self::readings::Readings;
 use self::refusal::{not_found, unreadable};
 use self::registry::SessionRegistry;
 use self::shared::Sharing;
+use self::transfers::Transfers;
 use super::assistants::{Assistants, SessionStart};
 use super::budget::Budgets;
 use super::cluster::Cluster;
@@ -323,6 +327,16 @@ impl Sessions {
     /// The access to sessions of other people.
     pub fn readings(&self) -> Readings<'_> {
         Readings(self)
+    }
+
+    /// The access to all sessions of one person.
+    pub fn archive(&self) -> Archive<'_> {
+        Archive(self)
+    }
+
+    /// The access to sessions of people whose access has ended.
+    pub fn transfers(&self) -> Transfers<'_> {
+        Transfers(self)
     }
 
     /// Deletes a session with its journal and workspace. A deletion that was interrupted, by the store or by

@@ -1,4 +1,4 @@
-//! Reads the archive of ChatGPT's export. The unpacked size is bounded, regardless of the sizes that the
+//! Reads the archives of ChatGPT's export and of our own. The unpacked size is bounded, regardless of the sizes that the
 //! archive declares.
 
 use std::borrow::Cow;
@@ -7,6 +7,7 @@ use std::io::{Cursor, Read as _};
 use zip::ZipArchive;
 
 use super::Error;
+use crate::domain::SessionId;
 
 /// The maximum number of files in one archive.
 const MAX_FILES: usize = 100_000;
@@ -60,9 +61,15 @@ fn headers(file: &[u8]) -> usize {
     marks.count()
 }
 
-/// True for `conversations.json`, `conversations-000.json` and so on, in any folder.
+/// True for `conversations.json`, `conversations-000.json` and so on, in any folder, and for the sessions of our own
+/// archive.
 fn is_wanted(name: &str) -> bool {
-    let file = name.rsplit('/').next().unwrap_or_default();
+    let (folder, file) = name.rsplit_once('/').unwrap_or(("", name));
+    let is_of_sessions = folder == "sessions" || folder.ends_with("/sessions");
+    let session = file.strip_suffix(".json").and_then(SessionId::parse);
+    if is_of_sessions && session.is_some() {
+        return true;
+    }
     let number = file
         .strip_prefix("conversations")
         .and_then(|rest| rest.strip_suffix(".json"));

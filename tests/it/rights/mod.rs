@@ -1,5 +1,7 @@
 //! Custom roles and groups: who gives which rights, and from when on they count and end.
 
+mod archive;
+mod hand_over;
 mod readings;
 
 use reqwest::Method;

@@ -11,6 +11,7 @@ export type PeopleQuery = NonNullable<QueryOf<'get', '/api/people'>>
 export type Invitation = Schemas['InvitationItem']
 export type Key = Schemas['KeyItem']
 export type SignIn = Schemas['SignInItem']
+export type HandOverFailure = Schemas['HandOverFailure']
 
 /** The most people that one answer lists. */
 const MOST = 1000
@@ -19,6 +20,19 @@ export const door = {
   people: (query: PeopleQuery) => request('get', '/api/people', { query }),
   change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
   remove: ({ id, name }: Person) => request('delete', '/api/people/{id}', { path: { id }, body: { name } }),
+  /** A part of the sessions; `next` of the answer leads on. */
+  handOver: (id: string, body: { to: string; after?: string }) => request('post', '/api/people/{id}/hand-over', { path: { id }, body }),
+  /** All people, by name. */
+  everybody: async () => {
+    const all: Person[] = []
+    let cursor: string | undefined
+    do {
+      const page = await door.people({ limit: MOST, ...(cursor && { cursor }) })
+      all.push(...page.items)
+      cursor = page.nextCursor ?? undefined
+    } while (cursor)
+    return all
+  },
   signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
 
   invitations: () => request('get', '/api/invitations', {}),
@@ -47,6 +61,11 @@ export function reasonOf(error: unknown): string {
 /** The link of an invitation. A server that does not know its address leaves it to the page. */
 export function wholeLink(link: string): string {
   return link.startsWith('/') ? address(link.slice(1)) : link
+}
+
+/** The address of the file with all sessions of a person. */
+export function archiveOf(id: string): string {
+  return address(`api/people/${id}/archive`)
 }
 
 /** The people with these ids, by id; who has been removed is left out. */

@@ -139,6 +139,10 @@ acts! {
     ReadingBegun = "session.reading_begun",
     /// Such a permission was given back, or taken away by the owner.
     ReadingEnded = "session.reading_ended",
+    /// Somebody took all sessions of a person with them: their own, or those of somebody whose access has ended.
+    UserArchived = "user.archived",
+    /// A session of a person whose access has ended was copied for somebody else.
+    SessionHandedOver = "session.handed_over",
     /// Somebody took the decisions of another person's session with them.
     DecisionsExported = "session.decisions_exported",
     /// Old records of the chain are removed; this record tells up to which.

@@ -46,6 +46,12 @@ const TABLES: &[AuditedTable] = &[
     all("group_members"),
     all("group_roles"),
     but("session_readings", &["seen_at"]),
+    AuditedTable {
+        name: "session_transfers",
+        exempt: &[],
+        is_projected: true,
+        audited: &["done_at"],
+    },
     all("links"),
     all("invitations"),
     but("identities", &["last_used_at"]),

@@ -36,6 +36,7 @@ mod sandboxes;
 mod secrets;
 mod server_offers;
 mod session_readings;
+mod session_transfers;
 mod sessions;
 mod shared_sessions;
 mod skills;
@@ -92,6 +93,7 @@ pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
 pub use secrets::{SecretRow, Secrets};
 pub use server_offers::ServerOffers;
 pub use session_readings::{ListedReading, Reading, SessionReadings};
+pub use session_transfers::SessionTransfers;
 pub use sessions::{
     AskedRoles, Cursor, DecidableSessions, ListFilter, MAX_TAGS, Marks, MarksChange, ProjectedRow,
     SessionRow, SessionState, Sessions, SessionsPage, WaitingBatch, WaitingCursor,
@@ -196,6 +198,8 @@ impl Records {
         sessions: Sessions,
         /// Permissions to read sessions of others.
         session_readings: SessionReadings,
+        /// Copies of sessions for other people.
+        session_transfers: SessionTransfers,
         /// Sessions shared with other readers.
         shared_sessions: SharedSessions,
         /// The full-text index of sessions.

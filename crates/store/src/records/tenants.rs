@@ -93,6 +93,7 @@ const PURGES: &[&str] = &purges! {
     "role_holders": "tenant",
     "custom_roles": "tenant",
     "session_readings": "tenant",
+    "session_transfers": "tenant",
     "invitations": "tenant",
     "web_sessions": "tenant",
     "identities": "tenant",

@@ -1,7 +1,9 @@
 //! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys
 //! (`/api/keys`), custom roles and groups, and everybody's own sign-ins and password.
 
+mod archive;
 mod groups;
+mod hand_over;
 pub(super) mod invitations;
 mod keys;
 mod roles;
@@ -180,6 +182,8 @@ pub(super) fn routes() -> ApiRouter {
         .merge(keys::routes())
         .merge(roles::routes())
         .merge(groups::routes())
+        .merge(hand_over::routes())
+        .merge(archive::routes())
         .merge(sign_ins::routes())
 }
 

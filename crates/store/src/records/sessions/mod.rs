@@ -16,7 +16,7 @@ use crate::Error;
 use crate::audit::{Act, ActName};
 use crate::db::{Db, PerRow, Statement, args};
 use crate::records::attachments::UNHELD_BLOBS;
-use crate::records::{checkpoints, usage};
+use crate::records::{checkpoints, session_id, usage};
 use sepal_core::domain::{SessionId, SessionKey, TenantId, Timestamp, UserId};
 
 /// The most rows of one page.
@@ -258,6 +258,31 @@ impl<'s> Sessions<'s> {
         Ok(SessionsPage { rows, next })
     }
 
+    /// The sessions of a person in the order of their ids, from the one after `after` on, without those that were
+    /// given up.
+    pub async fn of_owner(
+        &self,
+        tenant: &TenantId,
+        owner: &UserId,
+        after: Option<&SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionId>, Error> {
+        let ids: Vec<(String,)> = self
+            .db
+            .fetch_all(
+                "SELECT id FROM sessions WHERE tenant = $1 AND owner = $2 AND id > $3 \
+                 AND delete_at IS NULL ORDER BY id LIMIT $4",
+                args![
+                    tenant.as_str(),
+                    owner.as_str(),
+                    after.map_or("", SessionId::as_str),
+                    i64::try_from(limit).unwrap_or(i64::MAX)
+                ],
+            )
+            .await?;
+        ids.into_iter().map(|(id,)| session_id(id)).collect()
+    }
+
     /// The sessions of a person in one family of forks, oldest first: the root, if it still exists, and all
     /// direct and indirect forks of it. Only the newest 200 are returned.
     pub async fn family(
@@ -318,9 +343,12 @@ fn belongings(key: &SessionKey) -> Vec<Statement> {
     let told = "DELETE FROM notifications WHERE tenant = $1 AND session = $2";
     let limits = "DELETE FROM budgets WHERE tenant = $1 AND level IN ('own', 'session') \
                   AND subject = $2";
+    let copied = "DELETE FROM session_transfers WHERE tenant = $1 AND session = $2";
     let sealed = "DELETE FROM audit_sessions WHERE tenant = $1 AND session = $2";
     let versions = "DELETE FROM record_versions WHERE scope = $1 AND record = 'marks/' || $2";
-    let own = [texts, attached, shared, told, limits, sealed, versions];
+    let own = [
+        texts, attached, shared, told, limits, copied, sealed, versions,
+    ];
     // They go with the session, whose deletion is the act.
     let own = own.map(|sql| Statement::new(sql, whom()).upkeep());
     // Attachments of an interrupted fork, whose session was never stored.

@@ -38,6 +38,7 @@ const PURGES: &[&str] = &purges! {
     "group_members": "tenant", "user_id";
     "session_readings": "tenant", "owner";
     "session_readings": "tenant", "reader";
+    "session_transfers": "tenant", "user_id";
     "links": "tenant", "user_id";
     "web_sessions": "tenant", "user_id";
     "identities": "tenant", "user_id";
