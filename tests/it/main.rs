@@ -17,6 +17,7 @@ mod backup;
 mod bad_input;
 mod budgets;
 mod burst;
+mod company;
 mod compose;
 mod containers;
 mod context;

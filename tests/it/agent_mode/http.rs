@@ -15,7 +15,12 @@ use crate::servers::deferred::with_many_tools;
 use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
 pub(super) async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
-    let config = StreamableHttpClientTransportConfig::with_uri(app.url("/mcp")).auth_header(key);
+    connect_at(&app.url("/mcp"), key, client).await
+}
+
+/// The same at an address.
+pub(super) async fn connect_at(url: &str, key: &str, client: TestClient) -> Option<Running> {
+    let config = StreamableHttpClientTransportConfig::with_uri(url).auth_header(key);
     let transport = StreamableHttpClientTransport::with_client(TestApp::http(), config);
     let connecting = client.serve(transport);
     tokio::time::timeout(DEADLINE, connecting)

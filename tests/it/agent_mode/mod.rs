@@ -159,8 +159,13 @@ async fn connect(process: &mut Child, client: TestClient) -> Running {
 
 /// Asks over `/mcp` with these arguments; the text of the result, and whether it is an error.
 pub(crate) async fn ask_with(app: &TestApp, key: &str, arguments: Value) -> (String, bool) {
+    ask_at(&app.url("/mcp"), key, arguments).await
+}
+
+/// The same at an address.
+pub(crate) async fn ask_at(url: &str, key: &str, arguments: Value) -> (String, bool) {
     let (client, _hears) = TestClient::new(None);
-    let client = http::connect(app, key, client).await.unwrap();
+    let client = http::connect_at(url, key, client).await.unwrap();
     let Value::Object(arguments) = arguments else {
         unreachable!()
     };

@@ -13,11 +13,11 @@ const PRESENT_AND_VERIFIED: u8 = 0x05;
 const HAS_CREDENTIAL: u8 = 0x40;
 
 /// One passkey.
-pub(super) struct Authenticator {
+pub(crate) struct Authenticator {
     key: SigningKey,
     id: [u8; 16],
     /// What it says its signature counter is.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     /// The page that asks, as the browser sees it.
     pub(super) origin: String,
     /// The name that the browser lets it answer for.
@@ -28,7 +28,7 @@ pub(super) struct Authenticator {
 
 impl Authenticator {
     /// A passkey that will be made for the page of that origin.
-    pub(super) fn at(origin: &str) -> Self {
+    pub(crate) fn at(origin: &str) -> Self {
         Self {
             key: SigningKey::from_slice(&rand::random::<[u8; 32]>()).unwrap(),
             id: rand::random(),
@@ -40,7 +40,7 @@ impl Authenticator {
     }
 
     /// What `navigator.credentials.create` gives.
-    pub(super) fn create(&self, options: &Value) -> Value {
+    pub(crate) fn create(&self, options: &Value) -> Value {
         assert_eq!(options["rp"]["id"], "localhost", "{options}");
         let selection = &options["authenticatorSelection"];
         assert_eq!(selection["userVerification"], "required", "{options}");
@@ -65,7 +65,7 @@ impl Authenticator {
     }
 
     /// What `navigator.credentials.get` gives.
-    pub(super) fn get(&self, options: &Value) -> Value {
+    pub(crate) fn get(&self, options: &Value) -> Value {
         assert_eq!(options["userVerification"], "required", "{options}");
         let data = self.data(0);
         let client = self.client_data("webauthn.get", options);

@@ -12,7 +12,7 @@ use sepal::tenancy::NewPerson;
 use sepal_policy::{Effect, Rule, Scope};
 use serde_json::{Value, json};
 
-use self::authenticator::Authenticator;
+pub(crate) use self::authenticator::Authenticator;
 use crate::support::{Person, TestApp, TestSocket};
 
 const PASSWORD: &str = "correct horse battery";

@@ -14,7 +14,7 @@ use url::Url;
 
 use crate::rest::{Answer, Client};
 use crate::support::{Person, TestApp};
-use provider::{CLIENT, Provider, SECRET};
+pub(crate) use provider::{CLIENT, Provider, SECRET};
 use sepal::domain::Role;
 
 /// The parameters of the address to which the provider sent the browser, as the page reads them.

@@ -20,8 +20,8 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-pub(super) const CLIENT: &str = "sepal";
-pub(super) const SECRET: &str = "a secret & more";
+pub(crate) const CLIENT: &str = "sepal";
+pub(crate) const SECRET: &str = "a secret & more";
 const EVENT: &str = "http://schemas.openid.net/event/backchannel-logout";
 
 /// A fault of the provider's answers.
@@ -73,14 +73,14 @@ struct Shared {
 }
 
 /// The running stand-in.
-pub(super) struct Provider {
-    pub(super) issuer: String,
+pub(crate) struct Provider {
+    pub(crate) issuer: String,
     shared: Shared,
     _serving: AbortOnDropHandle<()>,
 }
 
 impl Provider {
-    pub(super) async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}/realms/acme", listener.local_addr().unwrap());
         let shared = Shared {
@@ -120,7 +120,7 @@ impl Provider {
     }
 
     /// The account with which people sign in from now on.
-    pub(super) fn is(&self, claims: Value) {
+    pub(crate) fn is(&self, claims: Value) {
         self.told().claims = claims;
     }
 

@@ -49,12 +49,16 @@ impl Client {
 
     /// With a key, at a server that is a process of its own.
     pub(crate) fn at(address: SocketAddr, key: &str) -> Self {
-        let nobody = Self {
+        Self::nobody_at(address).and("authorization", format!("Bearer {key}"))
+    }
+
+    /// As nobody, at a server that is a process of its own.
+    pub(crate) fn nobody_at(address: SocketAddr) -> Self {
+        Self {
             http: TestApp::http(),
             base: format!("http://{address}"),
             headers: Vec::new(),
-        };
-        nobody.and("authorization", format!("Bearer {key}"))
+        }
     }
 
     /// The same with one more header on every request.
