@@ -61,7 +61,7 @@ impl Tenancy {
                 .map_or_else(String::new, |it| it.user.id.to_string()),
             peer: None,
         };
-        let record = record.filter(UserRecord::may_enter);
+        let record = record.filter(UserRecord::may_sign_in);
         let hash = record.as_ref().and_then(|r| r.password_hash.clone());
         let fits = self.parts.passwords.verify(password, hash.clone()).await?;
         let admitted = match (tenant, record) {
@@ -133,6 +133,7 @@ impl Tenancy {
             user,
             tenant,
             credential: None,
+            grant: None,
         })
     }
 

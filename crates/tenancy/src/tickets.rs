@@ -108,6 +108,7 @@ mod tests {
                 tenant,
                 custom_rights: Rights::NONE,
                 credential: None,
+                grant: None,
             },
             credential: CredentialId::Local(id),
         }

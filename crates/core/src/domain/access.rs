@@ -1,11 +1,12 @@
 //! Identifies people and defines the permissions of their roles.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiKeyId, Holder, Rights, TenantId, UserId};
+use super::{ApiKeyId, Holder, KeyGrant, Rights, TenantId, UserId};
 
 /// The role of a user in their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -143,6 +144,9 @@ pub struct Caller {
     /// The credential with which the caller authenticated. Revoking it ends the turns that were started
     /// with it.
     pub credential: Option<CredentialId>,
+    /// What the key may do with which the caller authenticated; `None` = whatever the user may: there is no key,
+    /// or it has no limits.
+    pub grant: Option<Arc<KeyGrant>>,
 }
 
 impl Caller {

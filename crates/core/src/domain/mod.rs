@@ -16,6 +16,7 @@ pub mod file_facts;
 pub mod fork;
 pub mod gesture;
 pub mod id;
+pub mod key_grant;
 pub mod mcp_server;
 pub mod memo;
 pub mod package;
@@ -60,6 +61,7 @@ pub use id::{
     JournalId, ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId,
     SkillId, TenantId, TurnId, UserId, WebhookId,
 };
+pub use key_grant::{KeyGrant, KeyScope, KeyScopes};
 pub use mcp_server::{
     McpBundle, McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,
     NetworkWord,

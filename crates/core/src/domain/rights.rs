@@ -247,6 +247,7 @@ mod tests {
             },
             custom_rights: custom.iter().copied().collect(),
             credential: None,
+            grant: None,
         }
     }
 

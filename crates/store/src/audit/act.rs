@@ -52,6 +52,7 @@ acts! {
     TenantDeleted = "tenant.deleted",
     LinksSwitched = "tenant.links_switched",
     UserAdded = "user.added",
+    UserRenamed = "user.renamed",
     UserRoleSet = "user.role_set",
     InstallationAdminSet = "user.installation_admin_set",
     UserDisabled = "user.disabled",

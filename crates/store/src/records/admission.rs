@@ -1,10 +1,12 @@
 //! Finds the user to whom a secret gives access, and hashes secrets for storage.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::super::Error;
+use super::api_keys::StoredGrant;
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Caller, Rights, Role, Tenant, Timestamp, User};
 
@@ -75,11 +77,19 @@ pub(super) struct AdmissionRow {
     role: String,
     is_installation_admin: bool,
     custom_rights: Option<String>,
+    /// What a key may do; sign-ins have no such columns.
+    #[sqlx(default)]
+    scopes: Option<String>,
+    #[sqlx(default)]
+    sessions: Option<String>,
+    #[sqlx(default)]
+    servers: Option<String>,
 }
 
 impl AdmissionRow {
     pub(super) fn into_admission(self) -> Result<Admission, Error> {
         let tenant = tenant_id(self.tenant)?;
+        let grant = StoredGrant::new(self.scopes, self.sessions, self.servers).into_grant();
         Ok(Admission {
             credential: self.credential,
             caller: Caller {
@@ -96,6 +106,7 @@ impl AdmissionRow {
                 },
                 custom_rights: Rights::from_text(&self.custom_rights.unwrap_or_default()),
                 credential: None,
+                grant: (!grant.is_unlimited()).then(|| Arc::new(grant)),
             },
             created_at: Timestamp(self.created_at),
             used_at: Timestamp(self.used_at),

@@ -108,7 +108,7 @@ pub use usage::{
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
 pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
-pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
+pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserKind, UserRecord, Users};
 pub use versions::RecordVersions;
 pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};

@@ -140,7 +140,8 @@ impl<'s> WebSessions<'s> {
 }
 
 /// The statement that adds a sign-in, by a password or a link, or by an account at a provider. It is required: it
-/// changes nothing if, meanwhile, the user was disabled, their tenant suspended or their password changed.
+/// changes nothing if, meanwhile, the user was disabled, their tenant suspended or their password changed. Whatever the
+/// door, a service account is never signed in.
 pub(super) fn insert(
     new: &NewWebSession,
     identity: Option<&Identity>,
@@ -155,7 +156,7 @@ pub(super) fn insert(
     Statement::required(
         "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at, issuer, \
          subject, sid) SELECT tenant, $2, id, $4, $5, $5, $7, $8, $9 FROM users \
-         WHERE tenant = $1 AND id = $3 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
+         WHERE tenant = $1 AND id = $3 AND NOT is_disabled AND NOT is_service AND NOT EXISTS (SELECT 1 FROM tenants \
          WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
          coalesce($6, password_hash)",
         args![

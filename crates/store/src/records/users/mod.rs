@@ -22,12 +22,32 @@ pub struct UserRecord {
     pub is_suspended: bool,
     /// True for the local person of `auth.mode none`.
     pub is_local: bool,
+    pub kind: UserKind,
+}
+
+/// The kind of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserKind {
+    /// Somebody who signs in.
+    Person,
+    /// A service account, which has keys and no other way in.
+    Service,
 }
 
 impl UserRecord {
+    /// Returns true for a service account.
+    pub fn is_service(&self) -> bool {
+        self.kind == UserKind::Service
+    }
+
     /// Returns true if the user may enter.
     pub fn may_enter(&self) -> bool {
         !self.is_disabled && !self.is_suspended
+    }
+
+    /// Returns true if the user may sign in with a browser.
+    pub fn may_sign_in(&self) -> bool {
+        self.may_enter() && !self.is_service()
     }
 }
 
@@ -123,6 +143,44 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
+    /// Adds a service account. Returns [`Error::Taken`] if the name is in use in the tenant.
+    pub async fn add_service(&self, user: &User, now: Timestamp) -> Result<(), Error> {
+        let act = of(ActName::UserAdded, &user.tenant, &user.id)
+            .detail("name", user.name.as_str())
+            .detail("role", user.role.as_str())
+            .detail("service", true);
+        let sql = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+                   is_disabled, is_local, is_service, created_at) \
+                   VALUES ($1, $2, $3, $4, $5, FALSE, FALSE, FALSE, TRUE, $6)";
+        let values = args![
+            user.tenant.as_str(),
+            user.id.as_str(),
+            user.name.as_str(),
+            name_key(&user.name).as_str(),
+            user.role.as_str(),
+            now.0
+        ];
+        let added = self.db.record(act, sql, values).await;
+        added.map_err(taken(&user.name))?;
+        Ok(())
+    }
+
+    /// Renames a service account. Returns [`Error::Taken`] if the name is in use in the tenant, and false if there
+    /// is no such account.
+    pub async fn rename_service(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        name: &str,
+    ) -> Result<bool, Error> {
+        let act = of(ActName::UserRenamed, tenant, id).detail("name", name);
+        let sql = "UPDATE users SET name = $3, name_key = $4 \
+                   WHERE tenant = $1 AND id = $2 AND is_service";
+        let values = args![tenant.as_str(), id.as_str(), name, name_key(name).as_str()];
+        let changed = self.db.record(act, sql, values).await;
+        Ok(changed.map_err(taken(name))? > 0)
+    }
+
     /// Uses up the setup link and adds the first owner, or gives the local person this name and password.
     /// Returns false if the link is not valid, or a user other than the local person exists.
     pub async fn add_first(&self, first: &FirstOwner, now: Timestamp) -> Result<bool, Error> {
@@ -132,7 +190,7 @@ impl<'s> Users<'s> {
             .execute_all(vec![
                 Statement::required(
                     "DELETE FROM links WHERE hash = $1 AND user_id IS NULL AND expires_at > $2 \
-                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local)",
+                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local AND NOT is_service)",
                     args![first.link.as_str(), now.0],
                 ),
                 Statement::required(
@@ -163,11 +221,14 @@ impl<'s> Users<'s> {
         Ok(done.is_some())
     }
 
-    /// Returns true if any tenant has a user other than the local person.
+    /// Returns true if any tenant has a user who can sign in, other than the local person.
     pub async fn exist(&self) -> Result<bool, Error> {
         let row: Option<(String,)> = self
             .db
-            .fetch_optional("SELECT id FROM users WHERE NOT is_local LIMIT 1", args![])
+            .fetch_optional(
+                "SELECT id FROM users WHERE NOT is_local AND NOT is_service LIMIT 1",
+                args![],
+            )
             .await?;
         Ok(row.is_some())
     }
@@ -293,7 +354,8 @@ impl<'s> Users<'s> {
             .record(
                 act,
                 concat!(
-                    "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR ",
+                    "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 \
+                     AND NOT (is_service AND $3 = 'owner') AND ($3 = 'owner' OR ",
                     is_not_last_owner!(),
                     ")"
                 ),
@@ -323,7 +385,8 @@ impl<'s> Users<'s> {
             .db
             .record(
                 act,
-                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2",
+                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2 \
+                 AND NOT is_service",
                 args![tenant.as_str(), id.as_str(), is_admin],
             )
             .await?;
@@ -423,7 +486,7 @@ impl<'s> Users<'s> {
             .execute_all(vec![
                 Statement::required(
                     "UPDATE users SET password_hash = $3, is_local = FALSE \
-                     WHERE tenant = $1 AND id = $2",
+                     WHERE tenant = $1 AND id = $2 AND NOT is_service",
                     args![tenant.as_str(), id.as_str(), password_hash],
                 )
                 .recorded(of(ActName::PasswordSet, tenant, id)),
@@ -495,6 +558,7 @@ struct UserRow {
     is_disabled: bool,
     is_suspended: bool,
     is_local: bool,
+    is_service: bool,
     password_hash: Option<String>,
 }
 
@@ -535,6 +599,11 @@ impl UserRow {
             is_disabled: self.is_disabled,
             is_suspended: self.is_suspended,
             is_local: self.is_local,
+            kind: if self.is_service {
+                UserKind::Service
+            } else {
+                UserKind::Person
+            },
         })
     }
 }
