@@ -282,19 +282,28 @@ impl ToolOffering {
         }
     }
 
-    /// Returns this offering with only the tools that a session's assistant leaves it. The sandbox's own server
-    /// stays, even without a tool, because the session's files are reached through it.
+    /// Returns this offering with only the tools that a session's assistant leaves it, of these servers. The
+    /// sandbox's own server stays, even without a tool, because the session's files are reached through it.
     #[must_use]
-    pub fn narrowed(&self, assistant: &SessionAssistant) -> Self {
+    pub fn narrowed(
+        &self,
+        assistant: Option<&SessionAssistant>,
+        of: Option<&BTreeSet<String>>,
+    ) -> Self {
+        let is_of = |server: &String| of.is_none_or(|of| of.contains(server));
+        let has_server = |server: &String| {
+            is_of(server) && assistant.is_none_or(|assistant| assistant.allows_server(server))
+        };
         let servers = self.ingredients.servers.iter().filter(|server| {
-            server.entry.source == Source::Bundled || assistant.allows_server(&server.entry.name)
+            server.entry.source == Source::Bundled || has_server(&server.entry.name)
         });
         let servers = servers.map(|server| {
             let is_kept = |tool: &&Tool| {
-                assistant.allows_tool(&ToolRef {
+                let at = ToolRef {
                     server: server.entry.name.clone(),
                     tool: tool.name.clone(),
-                })
+                };
+                is_of(&at.server) && assistant.is_none_or(|assistant| assistant.allows_tool(&at))
             };
             Ingredient {
                 listed: (server.listed.as_ref())
