@@ -15,9 +15,10 @@ pub use simulation::{Change, OthersCalls, SimulatedCall, Simulation};
 pub use view::{RuleState, RuleView};
 
 use self::view::{of_session, view};
+use super::key_limits;
 use super::request::SessionAction;
 use super::sessions::Sessions;
-use crate::domain::{CallId, Caller, Code, Digest, Right, SessionKey};
+use crate::domain::{CallId, Caller, Code, Digest, KeyScope, Right, SessionKey};
 use crate::jobs::{self, Pool};
 use crate::servers::{ListedRule, RuleOrigin};
 use crate::session::{Call, Command, Decision, Refusal};
@@ -232,10 +233,14 @@ impl<'s> RuleAccess<'s> {
             self.sessions.submit(key, caller, command.into()).await?;
             return Ok(());
         }
+        key_limits::check_not_confined(caller)?;
         let tenant = &caller.tenant.id;
         let rules = self.sessions.records().rules();
         let is_own = rules.remove(tenant, id, Some(&caller.user.id)).await?;
         if !is_own {
+            if is_admin(caller) {
+                key_limits::require_scope(caller, KeyScope::Administer)?;
+            }
             let is_tenants = is_admin(caller) && rules.remove(tenant, id, None).await?;
             if !is_tenants {
                 return Err(self.why_not(caller, id).await?.into());
@@ -394,7 +399,12 @@ fn may_give(caller: &Caller, whose: &RuleWhose) -> Result<(), Refusal> {
         let text = "only admins give rules for the whole tenant";
         return Err(Refusal::of_field(Code::NotAllowed, "scope", text));
     }
-    Ok(())
+    match whose {
+        RuleWhose::Session(_) => Ok(()),
+        RuleWhose::Person => key_limits::check_not_confined(caller),
+        // A rule of the tenant is more than a decision of one's own.
+        RuleWhose::Tenant => key_limits::require_scope(caller, KeyScope::Administer),
+    }
 }
 
 fn no_rule() -> Refusal {

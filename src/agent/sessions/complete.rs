@@ -45,6 +45,7 @@ impl Sessions {
         }
         Ok(Submission {
             by: caller.user.id.clone(),
+            servers: caller.confined_servers().cloned(),
             action,
             gesture,
         })

@@ -51,6 +51,7 @@ fn decidable(caller: &Caller) -> Option<DecidableSessions> {
         tenant: caller.tenant.id.clone(),
         person: caller.user.id.clone(),
         role: caller.user.role,
+        within: caller.confined_sessions().cloned(),
     })
 }
 
