@@ -11,8 +11,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::GatewayState;
 use super::access::Peer;
 use super::error::ApiError;
+use super::key_scopes;
+use crate::agent::require_scope;
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Right, Scope};
+use crate::domain::{Caller, Code, KeyScope, Right, Scope};
 use crate::session::Refusal;
 use crate::store::audit::acting;
 use crate::tenancy::{self, AuthenticatedCaller, Credential};
@@ -78,8 +80,12 @@ impl FromRequestParts<GatewayState> for AuthenticatedPage {
             return Ok(page.clone());
         }
         let page = Self::authenticate(parts, state).await?;
-        let user = &page.authenticated.caller.user.id;
-        state.limits.pace.count(user, parts.extensions.get())?;
+        let caller = &page.authenticated.caller;
+        state
+            .limits
+            .pace
+            .count(&caller.user.id, parts.extensions.get())?;
+        key_scopes::check(caller, parts)?;
         parts.extensions.insert(page.clone());
         Ok(page)
     }
@@ -176,7 +182,10 @@ pub async fn authenticate_handshake(
         },
     };
     let entered = state.tenancy.authenticate(&credential).await;
-    entered.map_err(|error| refused(error).into_refusal())
+    let entered = entered.map_err(|error| refused(error).into_refusal())?;
+    // Whoever connects is shown something.
+    require_scope(&entered.caller, KeyScope::Read)?;
+    Ok(entered)
 }
 
 /// Returns the owner for `auth.mode none`, which only requests from this machine may use.

@@ -16,6 +16,7 @@ mod guard;
 mod http;
 mod idempotency;
 mod import;
+mod key_scopes;
 pub mod mcp;
 mod openapi;
 mod pace;
@@ -49,6 +50,7 @@ pub use http::{
     Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, OidcDoor, OidcDoors,
     SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
+pub use key_scopes::key_scopes_page;
 pub use openapi::openapi_json;
 pub use pace::Pace;
 pub use spa::page_is_built;

@@ -47,6 +47,8 @@ word_lists! {
     SignInMode = "password" | "none";
     /// The role of a person in a tenant.
     UserRole = "viewer" | "member" | "admin" | "owner";
+    /// What an API key may do.
+    KeyScopeWord = "read" | "message" | "decide" | "administer";
     /// A right, which a role gives.
     UserRight = "people.manage" | "people.manage_admins" | "keys.manage" | "roles.manage"
         | "groups.manage" | "rules.manage" | "budgets.manage" | "servers.manage" | "providers.manage"

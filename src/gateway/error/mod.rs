@@ -256,7 +256,9 @@ impl IntoResponse for ApiError {
 fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::NotAllowed | Code::HostRefused | Code::GestureRequired => StatusCode::FORBIDDEN,
+        Code::NotAllowed | Code::ScopeMissing | Code::HostRefused | Code::GestureRequired => {
+            StatusCode::FORBIDDEN
+        }
         Code::NotFound | Code::SessionNotFound | Code::NoSuchCall | Code::NoSuchElicitation => {
             StatusCode::NOT_FOUND
         }

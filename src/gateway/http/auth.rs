@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code};
+use crate::domain::{Caller, Code, CredentialId, KeyGrant};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::{self, AuthenticatedPage};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::gateway::http::people::keys::{servers_of, sessions_of};
 use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
 
@@ -40,6 +41,8 @@ pub(super) struct Me {
     user: MyUser,
     /// The user's tenant.
     tenant: MyTenant,
+    /// The API key of the request, if there is one.
+    key: Option<MyKey>,
     /// The CSRF token. Requests with the session cookie must send it in `X-CSRF-Token`, unless their method
     /// is safe (such as GET). Empty if the caller used no cookie.
     csrf_token: String,
@@ -68,6 +71,37 @@ struct MyUser {
     /// The user's rights, of their built-in and custom roles.
     #[schema(value_type = Vec<word_list::UserRight>)]
     rights: Vec<&'static str>,
+}
+
+/// The API key of a request.
+#[derive(Serialize, ToSchema)]
+struct MyKey {
+    /// The key's id.
+    id: String,
+    /// What the key may do, as far as the user may.
+    #[schema(value_type = Vec<word_list::KeyScopeWord>)]
+    scopes: Vec<&'static str>,
+    /// The ids of the only sessions that exist for the key; `null` if it is not limited to some.
+    sessions: Option<Vec<String>>,
+    /// The names of the only MCP servers whose tools the key's sessions may use; `null` if it is not limited to
+    /// some.
+    servers: Option<Vec<String>>,
+}
+
+impl MyKey {
+    fn of(caller: &Caller) -> Option<Self> {
+        let Some(CredentialId::ApiKey(id)) = &caller.credential else {
+            return None;
+        };
+        let unlimited = KeyGrant::unlimited();
+        let grant = caller.grant.as_deref().unwrap_or(&unlimited);
+        Some(Self {
+            id: id.to_string(),
+            scopes: grant.scopes.names(),
+            sessions: sessions_of(grant),
+            servers: servers_of(grant),
+        })
+    }
 }
 
 /// The signed-in user's tenant.
@@ -274,6 +308,7 @@ pub(super) fn enter(
 
 pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
     let rights = caller.rights().names();
+    let key = MyKey::of(&caller);
     let Caller { user, tenant, .. } = caller;
     Me {
         user: MyUser {
@@ -287,6 +322,7 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
             id: tenant.id.to_string(),
             name: tenant.name,
         },
+        key,
         csrf_token,
         installation: (*state.installation).clone(),
         auth_mode: match state.auth_mode {

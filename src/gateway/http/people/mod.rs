@@ -3,8 +3,9 @@
 
 mod groups;
 pub(super) mod invitations;
-mod keys;
+pub(super) mod keys;
 mod roles;
+mod service_accounts;
 mod sign_ins;
 
 use axum::Json;
@@ -27,11 +28,14 @@ use crate::tenancy::NewPerson;
 /// A person of the caller's tenant, as administrators see them.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the wire form")]
 struct PersonItem {
     /// The person's id.
     id: String,
     /// The person's sign-in name.
     name: String,
+    /// True for a service account, which has keys and no other way in.
+    service_account: bool,
     /// The person's role in the tenant.
     #[schema(value_type = word_list::UserRole)]
     role: &'static str,
@@ -76,6 +80,10 @@ struct PeopleQuery {
     role: Option<String>,
     /// `true` for people who may not enter, `false` for those who may; if absent, all.
     disabled: Option<bool>,
+    /// `true` for service accounts only, `false` for people who sign in; if absent, all.
+    #[serde(rename = "serviceAccount")]
+    #[param(rename = "serviceAccount")]
+    service_account: Option<bool>,
     /// The order; `name` if absent.
     #[param(inline)]
     sort: Option<PeopleOrder>,
@@ -114,6 +122,9 @@ struct AddPersonRequest {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangePersonRequest {
+    /// The new name, of a service account only: people keep theirs.
+    #[schema(min_length = 1, max_length = 64)]
+    name: Option<String>,
     /// The new role.
     #[schema(value_type = Option<word_list::UserRole>)]
     role: Option<String>,
@@ -131,10 +142,12 @@ struct DeletePersonRequest {
 
 impl From<ListedUser> for PersonItem {
     fn from(listed: ListedUser) -> Self {
+        let service_account = listed.record.is_service();
         let user = listed.record.user;
         Self {
             id: user.id.to_string(),
             name: user.name,
+            service_account,
             role: user.role.as_str(),
             installation_admin: user.installation_admin,
             disabled: listed.record.is_disabled,
@@ -156,6 +169,9 @@ impl PeopleQuery {
         is_named
             && role.is_none_or(|role| role == user.role)
             && self.disabled.is_none_or(|wanted| wanted == is_disabled)
+            && self
+                .service_account
+                .is_none_or(|wanted| wanted == listed.record.is_service())
     }
 
     /// Sorts people who are sorted by name.
@@ -180,6 +196,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(keys::routes())
         .merge(roles::routes())
         .merge(groups::routes())
+        .merge(service_accounts::routes())
         .merge(sign_ins::routes())
 }
 
@@ -230,7 +247,7 @@ async fn add_person(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// Changes a person's role, or ends or restores their access. Admins change viewers and members, owners
+/// Changes a person's role, ends or restores their access, or renames a service account. Admins change viewers and members, owners
 /// everybody; a tenant keeps one owner who may enter.
 #[utoipa::path(patch, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
     request_body = ChangePersonRequest,
@@ -244,6 +261,9 @@ async fn change_person(
 ) -> Result<Json<PersonItem>, ApiError> {
     let id = person_id(&id)?;
     let people = state.tenancy.people(&caller);
+    if let Some(name) = body.name.as_deref() {
+        people.rename(&id, name).await?;
+    }
     if let Some(role) = body.role.as_deref() {
         people.set_role(&id, role_of(role)?).await?;
     }
