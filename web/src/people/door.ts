@@ -10,6 +10,8 @@ export type Person = Schemas['PersonItem']
 export type PeopleQuery = NonNullable<QueryOf<'get', '/api/people'>>
 export type Invitation = Schemas['InvitationItem']
 export type Key = Schemas['KeyItem']
+export type KeyScope = Schemas['KeyScopeWord']
+export type NewKey = { name: string; expiresAt?: string; scopes?: KeyScope[]; sessions?: string[]; servers?: string[] }
 export type SignIn = Schemas['SignInItem']
 
 /** The most people that one answer lists. */
@@ -17,7 +19,7 @@ const MOST = 1000
 
 export const door = {
   people: (query: PeopleQuery) => request('get', '/api/people', { query }),
-  change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
+  change: (id: string, body: { name?: string; role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
   remove: ({ id, name }: Person) => request('delete', '/api/people/{id}', { path: { id }, body: { name } }),
   signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
 
@@ -30,8 +32,13 @@ export const door = {
 
   keys: (query: { all?: boolean; cursor?: string; limit?: number }) => request('get', '/api/keys', { query }),
   /** The secret is in this answer and in no other. */
-  addKey: (body: { name: string; expiresAt?: string }) => request('post', '/api/keys', { body }),
+  addKey: (body: NewKey) => request('post', '/api/keys', { body }),
   revokeKey: (id: string) => request('delete', '/api/keys/{id}', { path: { id } }),
+
+  serviceAccounts: (query: { cursor?: string; limit?: number }) => request('get', '/api/service-accounts', { query }),
+  addServiceAccount: (body: { name: string; role: Role }) => request('post', '/api/service-accounts', { body }),
+  /** The secret is in this answer and in no other. */
+  addServiceKey: (id: string, body: NewKey) => request('post', '/api/service-accounts/{id}/keys', { path: { id }, body }),
 
   signIns: () => request('get', '/api/sign-ins', {}),
   endSignIn: (id: string) => request('delete', '/api/sign-ins/{id}', { path: { id } }),

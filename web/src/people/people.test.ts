@@ -28,7 +28,7 @@ let listed: Person[]
 let invitations: Invitation[]
 
 function one(name: string, role: Role, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, serviceAccount: false, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
 }
 
 /** The rights that count here, as the server gives them to a role. */
@@ -64,6 +64,7 @@ beforeEach(() => {
     const fits = listed.filter((person) => !query?.role || person.role === query.role)
     return { items: fits, total: fits.length, nextCursor: null }
   })
+  vi.spyOn(door, 'serviceAccounts').mockImplementation(async () => ({ items: [], nextCursor: null }))
   vi.spyOn(door, 'invitations').mockImplementation(async () => ({ items: [...invitations], nextCursor: null }))
 })
 enableAutoUnmount(afterEach)
@@ -242,7 +243,7 @@ describe('the list', () => {
     await part.findAll('.filters select')[0]?.setValue('viewer')
     await flushPromises()
     expect(route.query).toEqual({ role: 'viewer' })
-    expect(door.people).toHaveBeenCalledWith({ sort: 'name', role: 'viewer', limit: 50 })
+    expect(door.people).toHaveBeenCalledWith({ sort: 'name', role: 'viewer', serviceAccount: false, limit: 50 })
     await part.get('.empty button').trigger('click')
     await flushPromises()
     expect(route.query).toEqual({})
