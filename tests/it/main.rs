@@ -37,6 +37,7 @@ mod idle;
 mod imports;
 mod inbox;
 mod isolation;
+mod key_scopes;
 mod kill;
 mod landings;
 mod late_engine;

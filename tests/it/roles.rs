@@ -49,6 +49,7 @@ const CREATES: &[&str] = &["put_provider", "count_tokens"];
 const ACTS: &[(&str, &str)] = &[
     ("put_sharing", "tenant.links_switched"),
     ("add_person", "user.added"),
+    ("add_service_account", "user.added"),
     ("change_tenant", "tenant.resumed"),
     ("change_person", "user.role_set"),
     ("sign_out_person", "user.signed_out"),
@@ -104,6 +105,7 @@ const NO_ACTS: &[&str] = &[
     "accept_mcp_installation",
     // A key makes no keys, and everybody here comes with one.
     "add_key",
+    "add_service_account_key",
     // The audit of the new tenant begins with it.
     "add_tenant",
     // A key changes no password, and its user has no browser to sign out of.
@@ -242,7 +244,7 @@ impl Things {
             &self.provider
         } else if path.starts_with("/api/tenants/") {
             &self.tenant
-        } else if path.starts_with("/api/people/") {
+        } else if path.starts_with("/api/people/") || path.starts_with("/api/service-accounts/") {
             &self.person
         } else if path.starts_with("/api/invitations/") {
             &self.invitation
@@ -421,6 +423,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         }
         "put_mail" => json!({ "isOn": false }),
         "add_person" => json!({ "name": "newcomer" }),
+        "add_service_account" => json!({ "name": "robot" }),
         "add_role" => json!({ "name": "newcomers", "rights": [] }),
         "change_role" | "change_group" => json!({ "description": "x" }),
         "set_person_roles" => json!({ "roles": [things.role] }),
@@ -613,6 +616,7 @@ fn about<'a>(
         "/api/providers/{",
         "/api/webhooks/{",
         "/api/people/{",
+        "/api/service-accounts/{",
         "/api/invitations/{",
         "/api/roles/{",
         "/api/groups/{",

@@ -14,7 +14,7 @@ use super::{Running, TestClient, hear, question, text_of};
 use crate::servers::deferred::with_many_tools;
 use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
-pub(super) async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
+pub(crate) async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
     let config = StreamableHttpClientTransportConfig::with_uri(app.url("/mcp")).auth_header(key);
     let transport = StreamableHttpClientTransport::with_client(TestApp::http(), config);
     let connecting = client.serve(transport);

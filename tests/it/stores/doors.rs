@@ -1,7 +1,9 @@
 //! Keys, sign-ins, links and sandboxes: every query that no other test here asks, on each kind of
 //! database.
 
-use sepal::domain::{ApiKeyId, Role, SandboxId, Tenant, TenantId, Timestamp, User, UserId};
+use sepal::domain::{
+    ApiKeyId, KeyGrant, Role, SandboxId, Tenant, TenantId, Timestamp, User, UserId,
+};
 use sepal::store::Records;
 use sepal::store::records::{NewApiKey, NewUser, NewWebSession, SandboxRow, SecretHash};
 
@@ -51,6 +53,7 @@ async fn a_key_opens_until_it_is_revoked() {
             SecretHash::of("k"),
         );
         let new = NewApiKey {
+            grant: KeyGrant::unlimited(),
             tenant: tenant.clone(),
             id: id.clone(),
             user: ann.clone(),
