@@ -238,10 +238,8 @@ impl<'s> RuleAccess<'s> {
         let rules = self.sessions.records().rules();
         let is_own = rules.remove(tenant, id, Some(&caller.user.id)).await?;
         if !is_own {
-            if is_admin(caller) {
-                key_limits::require_scope(caller, KeyScope::Administer)?;
-            }
-            let is_tenants = is_admin(caller) && rules.remove(tenant, id, None).await?;
+            let may = is_admin(caller) && caller.has_scope(KeyScope::Administer);
+            let is_tenants = may && rules.remove(tenant, id, None).await?;
             if !is_tenants {
                 return Err(self.why_not(caller, id).await?.into());
             }
@@ -263,6 +261,10 @@ impl<'s> RuleAccess<'s> {
             Some(RuleOrigin::Tool) => {
                 let text = "the rule is what the page of its server says of the tool";
                 Refusal::new(Code::ReadOnly, text)
+            }
+            Some(RuleOrigin::Tenant) if is_admin(caller) => {
+                key_limits::require_scope(caller, KeyScope::Administer)?;
+                no_rule()
             }
             Some(RuleOrigin::Tenant) => {
                 Refusal::new(Code::NotAllowed, "only admins take the tenant's rules back")
