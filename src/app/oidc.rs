@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{self, OidcProvider};
+use crate::config::{self, OidcProvider, ScimLink};
 use crate::gateway::{OidcDoor, OidcDoors};
 use crate::net;
 use crate::oidc::{Provider, ProviderSettings};
-use crate::tenancy::{DEFAULT_TENANT, EntryRules, GroupRules, TenantChoice};
+use crate::tenancy::{DEFAULT_TENANT, DirectoryLink, EntryRules, GroupRules, TenantChoice};
 
 /// The time for which a provider may be silent.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -34,7 +34,7 @@ fn door(id: &str, said: &OidcProvider, http: reqwest::Client) -> OidcDoor {
         scopes: said.scopes.clone(),
         groups_claim: said.groups_claim.clone(),
         needs_groups: !said.roles.is_empty() || !said.groups.is_empty() || said.same_groups,
-        needs_email: !said.tenants.is_empty(),
+        needs_email: !said.tenants.is_empty() || said.scim_link == ScimLink::Email,
     };
     let tenant = if said.tenants.is_empty() {
         let name = said.tenant.as_deref().unwrap_or(DEFAULT_TENANT);
@@ -54,6 +54,12 @@ fn door(id: &str, said: &OidcProvider, http: reqwest::Client) -> OidcDoor {
             },
             default_role: said.default_role,
             makes_people: said.create_people,
+            directory_link: match said.scim_link {
+                ScimLink::None => None,
+                ScimLink::Sub => Some(DirectoryLink::Subject),
+                ScimLink::PreferredUsername => Some(DirectoryLink::PreferredUsername),
+                ScimLink::Email => Some(DirectoryLink::Email),
+            },
         },
     }
 }

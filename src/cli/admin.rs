@@ -13,6 +13,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::named::{Of, find};
 use super::roles::{self, GroupCommand, RoleCommand};
+use super::scim_tokens::{self, ScimTokenCommand};
 use super::{Beside, complain, say};
 
 #[derive(Subcommand)]
@@ -32,6 +33,9 @@ pub(super) enum AdminCommand {
     /// Groups of people of a tenant.
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Tokens by which a company's directory manages people and groups of a tenant (SCIM).
+    #[command(subcommand)]
+    ScimToken(ScimTokenCommand),
 }
 
 #[derive(Subcommand)]
@@ -215,6 +219,7 @@ pub(super) async fn run(
         AdminCommand::Key(command) => key(&beside.tenancy, command).await,
         AdminCommand::Role(command) => roles::role(&beside.tenancy, command).await,
         AdminCommand::Group(command) => roles::group(&beside.tenancy, command).await,
+        AdminCommand::ScimToken(command) => scim_tokens::run(&beside.tenancy, command).await,
     };
     beside.close().await;
     done.map(|()| ExitCode::SUCCESS)

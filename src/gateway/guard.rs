@@ -25,6 +25,7 @@ use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::idempotency;
 use super::pace::{self, PaceTold};
+use super::scim;
 use super::socket::{PATH as SOCKET_PATH, stream};
 use super::unread_body::read_to_the_end;
 use super::visit::{STREAMS, is_of_agent, told, visit};
@@ -132,6 +133,7 @@ async fn count(
 async fn finish(mut request: Request, next: Next) -> Response {
     let id = RequestId::from_bits(rand::random());
     let is_data = is_data(request.uri().path());
+    let is_scim = request.uri().path().starts_with(scim::PATH);
     let span = tracing::info_span!(
         "request", request.id = %id, method = %request.method(), path = told(request.uri().path()),
     );
@@ -141,6 +143,7 @@ async fn finish(mut request: Request, next: Next) -> Response {
     let answer = async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<ApiError>() {
+            Some(refused) if is_scim => with_headers_of(&response, error::render_scim(refused)),
             Some(refused) => with_headers_of(&response, error::render(refused, &id)),
             None => response,
         }
@@ -156,10 +159,15 @@ async fn finish(mut request: Request, next: Next) -> Response {
 
 fn is_data(path: &str) -> bool {
     let is_exposed = is_of_agent(path);
-    ["/api/", SOCKET_PATH, "/healthz", "/readyz", "/metrics"]
-        .iter()
-        .any(|start| path.starts_with(start))
-        || is_exposed
+    let data = [
+        "/api/",
+        SOCKET_PATH,
+        scim::PATH,
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ];
+    data.iter().any(|start| path.starts_with(start)) || is_exposed
 }
 
 /// Copies the headers that a handler or layer added to a refusal: `Allow`, `Vary`, a cookie, CORS.

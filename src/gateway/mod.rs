@@ -1,4 +1,4 @@
-//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. Only this module knows wire forms;
+//! The doors: REST, Socket.IO, SCIM, the agent as an MCP server, and the page. Only this module knows wire forms;
 //! every door reaches sessions through `agent::Sessions`, and this module constructs no services.
 
 mod access;
@@ -20,6 +20,7 @@ pub mod mcp;
 mod openapi;
 mod pace;
 mod paging;
+mod scim;
 pub mod socket;
 mod spa;
 mod unread_body;
@@ -149,6 +150,7 @@ pub fn router(state: GatewayState) -> axum::Router {
         .route("/api/openapi.json", get(openapi::read_description))
         .route("/api/asyncapi.json", get(asyncapi::read_description))
         .route("/shared/{word}", get(http::show_shared))
+        .merge(scim::routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(spa::fallback)
         .layer(DefaultBodyLimit::max(state.body_limit))

@@ -66,6 +66,7 @@ mod rights;
 mod roles;
 mod rules;
 mod sandboxes;
+mod scim;
 mod search;
 mod servers;
 mod session_marks;

@@ -10,7 +10,7 @@ use std::path::Path;
 use reqwest::Method;
 use sepal::domain::{Right, Rights, Role, UserId};
 use sepal::gateway::wire::COMMANDS;
-use sepal::tenancy::RoleDraft;
+use sepal::tenancy::{NewScimToken, RoleDraft};
 use serde_json::{Value, json};
 
 use crate::rest::{Answer, Client};
@@ -62,6 +62,11 @@ const ACTS: &[(&str, &str)] = &[
     ("delete_group", "group.removed"),
     ("add_group_member", "group.joined"),
     ("remove_group_member", "group.left"),
+    ("revoke_scim_token", "scim_token.revoked"),
+    ("link_directory_person", "directory.person_linked"),
+    ("unlink_directory_person", "directory.person_unlinked"),
+    ("link_directory_group", "directory.group_linked"),
+    ("unlink_directory_group", "directory.group_unlinked"),
     ("invite_person", "invitation.added"),
     ("withdraw_invitation", "invitation.withdrawn"),
     ("revoke_key", "key.revoked"),
@@ -104,6 +109,7 @@ const NO_ACTS: &[&str] = &[
     "accept_mcp_installation",
     // A key makes no keys, and everybody here comes with one.
     "add_key",
+    "add_scim_token",
     // The audit of the new tenant begins with it.
     "add_tenant",
     // A key changes no password, and its user has no browser to sign out of.
@@ -200,6 +206,7 @@ struct Things {
     tenant: String,
     role: String,
     group: String,
+    scim_token: String,
 }
 
 impl Things {
@@ -224,6 +231,7 @@ impl Things {
             tenant: id("ten"),
             role: id("rol"),
             group: id("grp"),
+            scim_token: id("sct"),
         }
     }
 
@@ -250,7 +258,11 @@ impl Things {
             &self.key
         } else if path.starts_with("/api/roles/") {
             &self.role
-        } else if path.starts_with("/api/groups/") {
+        } else if path.starts_with("/api/scim-tokens/") {
+            &self.scim_token
+        } else if path.starts_with("/api/directory/people/") {
+            &self.person
+        } else if path.starts_with("/api/groups/") || path.starts_with("/api/directory/groups/") {
             &self.group
         } else {
             "nothing"
@@ -326,6 +338,18 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let administration = app.tenancy.administration();
     let key = administration.create_key(&person.tenant, &user, "spare");
     let key = key.await.unwrap().id.to_string();
+    // A tenant has five at most, and no person has one.
+    let scim_token = if scope == "tenant" {
+        let new = NewScimToken {
+            name: name.to_owned(),
+            role: Role::Member,
+            deletes: false,
+        };
+        let created = administration.add_scim_token(&person.tenant, None, new);
+        created.await.unwrap().token.id
+    } else {
+        Things::missing().scim_token
+    };
     Things {
         session,
         call: card["callId"].as_str().unwrap().to_owned(),
@@ -344,6 +368,7 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         tenant: person.tenant.to_string(),
         role: id(custom),
         group: group.as_str().unwrap().to_owned(),
+        scim_token,
     }
 }
 
@@ -425,6 +450,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "change_role" | "change_group" => json!({ "description": "x" }),
         "set_person_roles" => json!({ "roles": [things.role] }),
         "add_group" => json!({ "name": "newcomers" }),
+        "link_directory_person" => json!({ "userName": things.person_name }),
         "begin_reading" => json!({ "reason": "x" }),
         "change_person" => json!({ "role": "viewer" }),
         "change_password" => json!({ "new": "correct horse battery" }),
@@ -616,6 +642,9 @@ fn about<'a>(
         "/api/invitations/{",
         "/api/roles/{",
         "/api/groups/{",
+        "/api/scim-tokens/{",
+        "/api/directory/people/{",
+        "/api/directory/groups/{",
     ];
     let is_tenants_kind = of_tenants.iter().any(|start| path.starts_with(start));
     if is_shared_kind {

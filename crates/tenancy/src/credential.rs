@@ -17,7 +17,7 @@ const BELIEF_MS: u64 = 2_000;
 const MAX_CHECKED: usize = 10_000;
 
 /// "Last used" is written at most this often.
-const TOUCH_MS: u64 = 5 * 60_000;
+pub(super) const TOUCH_MS: u64 = 5 * 60_000;
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 

@@ -14,7 +14,7 @@ use super::{Error, Tenancy, admin, secret};
 use sepal_core::domain::{CredentialId, Role, Scope, Tenant, Timestamp, User, UserId};
 use sepal_store::audit::ActName;
 use sepal_store::records::{
-    EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, OidcFlow, SecretHash,
+    DirectoryKey, EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, OidcFlow, SecretHash,
 };
 
 /// The time, in milliseconds, within which a person has to come back from the provider.
@@ -87,6 +87,20 @@ pub struct EntryRules {
     pub default_role: Option<Role>,
     /// True if a person is made at the first sign-in of an account.
     pub makes_people: bool,
+    /// How an account that signs in for the first time is that of a person whom the tenant's directory made;
+    /// `None` = it never is.
+    pub directory_link: Option<DirectoryLink>,
+}
+
+/// The claim of an account by which it belongs to a person whom the tenant's directory made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectoryLink {
+    /// The account's id at the issuer (`sub`) is the directory's own id of the person.
+    Subject,
+    /// The account's user name is the person's name in the directory.
+    PreferredUsername,
+    /// The account's mail address, which the issuer vouches for, is the person's name in the directory.
+    Email,
 }
 
 /// The groups here that the groups of a provider fill at each sign-in.
@@ -222,6 +236,21 @@ impl Account {
         names.next().unwrap_or_else(|| "person".to_owned())
     }
 
+    /// The value by which the tenant's directory knows the account; `None` = it cannot be told.
+    fn directory_key(&self, link: DirectoryLink) -> Option<DirectoryKey<'_>> {
+        match link {
+            DirectoryLink::Subject => Some(DirectoryKey::ExternalId(&self.subject)),
+            DirectoryLink::PreferredUsername => {
+                let name = self.preferred_username.as_deref()?;
+                Some(DirectoryKey::UserName(name))
+            }
+            DirectoryLink::Email => {
+                let email = self.email.as_deref().filter(|_| self.is_email_verified)?;
+                Some(DirectoryKey::UserName(email))
+            }
+        }
+    }
+
     fn identity(&self) -> Identity {
         Identity {
             issuer: self.issuer.clone(),
@@ -232,7 +261,7 @@ impl Account {
 }
 
 /// The part of a foreign name that may be a name here, with room for a number at its end.
-fn readable(name: &str) -> String {
+pub(super) fn readable(name: &str) -> String {
     let letters = name.chars().filter(|letter| {
         admin::check_user_name(letter.encode_utf8(&mut [0; 4])).is_ok() || *letter == ' '
     });
@@ -353,7 +382,10 @@ impl Tenancy {
         let identity = account.identity();
         for _ in 0..MOST_TRIES {
             let identities = self.records().identities();
-            let known = identities.find(&tenant.id, &identity).await?;
+            let known = match identities.find(&tenant.id, &identity).await? {
+                Some(user) => Some(user),
+                None => self.bind_to_directory(&tenant, account, rules).await?,
+            };
             let entered = match known {
                 Some(user) => {
                     return self.enter_known(&tenant, &user, account, rules).await;
@@ -366,6 +398,24 @@ impl Tenancy {
             }
         }
         Err(Error::NotValid)
+    }
+
+    /// Binds an account to the person whom the tenant's directory made for it, once. Nobody is bound who was here
+    /// before the directory, or has an account already.
+    async fn bind_to_directory(
+        &self,
+        tenant: &Tenant,
+        account: &Account,
+        rules: &EntryRules,
+    ) -> Result<Option<UserId>, Error> {
+        let link = rules.directory_link;
+        let Some(key) = link.and_then(|link| account.directory_key(link)) else {
+            return Ok(None);
+        };
+        let directories = self.records().directories();
+        let identity = account.identity();
+        let bound = directories.bind(&tenant.id, key, &identity, self.now());
+        Ok(bound.await?)
     }
 
     async fn enter_known(
@@ -532,6 +582,7 @@ mod tests {
             groups: GroupRules::default(),
             default_role,
             makes_people: true,
+            directory_link: None,
         }
     }
 

@@ -235,7 +235,7 @@ impl<'a> People<'a> {
     }
 
     /// Finds a person whom the caller may administer by a right.
-    async fn find_below(&self, id: &UserId, right: Right) -> Result<UserRecord, Error> {
+    pub(super) async fn find_below(&self, id: &UserId, right: Right) -> Result<UserRecord, Error> {
         self.check(right)?;
         let users = self.tenancy.records().users();
         let found = users.find(self.tenant(), id).await?;

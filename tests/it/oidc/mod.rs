@@ -1,6 +1,7 @@
 //! People sign in with their company's account, at a stand-in for an OpenID provider that checks what it is sent
 //! and lies where it is told to.
 
+mod directory;
 mod entering;
 mod hostile;
 mod logging_out;

@@ -33,8 +33,8 @@ pub use mcp_registry::McpRegistry;
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(crate) use of_models::{model_effort, model_max_output, model_price, model_window};
-pub use oidc::OidcProvider;
 pub(crate) use oidc::pair;
+pub use oidc::{OidcProvider, ScimLink};
 pub use rules::Reviewer;
 pub(crate) use rules::rule;
 pub use runtime::{

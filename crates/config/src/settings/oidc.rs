@@ -48,6 +48,24 @@ pub struct OidcProvider {
     /// True if a person is made when an account first signs in.
     #[serde(default = "yes")]
     pub create_people: bool,
+    /// The claim by which an account belongs to a person whom the tenant's directory made.
+    #[serde(default)]
+    pub scim_link: ScimLink,
+}
+
+/// The claim by which an account belongs to a person whom the tenant's directory made (SCIM).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScimLink {
+    /// No account does.
+    #[default]
+    None,
+    /// The account's id equals the person's `externalId`.
+    Sub,
+    /// The account's user name equals the person's `userName`.
+    PreferredUsername,
+    /// The account's verified mail address equals the person's `userName`.
+    Email,
 }
 
 /// Splits `key=value` at the last `=`: keys of directories hold some themselves.

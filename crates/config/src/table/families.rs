@@ -443,6 +443,16 @@ pub const OIDC: Family = Family {
             FLAG,
             "Whether a person is made when an account first signs in; `true` without it.",
         ),
+        field(
+            "scim_link",
+            FieldKind::One(Kind::OneOf(&[
+                Word::Is("none"),
+                Word::Is("sub"),
+                Word::Is("preferred_username"),
+                Word::Is("email"),
+            ])),
+            "How an account that signs in for the first time is that of a person whom the tenant's directory made              by SCIM (`docs/scim.md`): `sub` if it equals the person's `externalId`, `preferred_username` or a              verified `email` if it equals their `userName`. `none` without it: each account is a new person.",
+        ),
     ],
     env: &[
         ("SPL_OIDC_ISSUER", "`issuer`"),
@@ -458,5 +468,6 @@ pub const OIDC: Family = Family {
         ("SPL_OIDC_SAME_GROUPS", "`same_groups`"),
         ("SPL_OIDC_DEFAULT_ROLE", "`default_role`"),
         ("SPL_OIDC_CREATE_PEOPLE", "`create_people`"),
+        ("SPL_OIDC_SCIM_LINK", "`scim_link`"),
     ],
 };

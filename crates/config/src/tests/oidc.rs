@@ -4,6 +4,7 @@ use secrecy::ExposeSecret as _;
 use sepal_core::domain::Role;
 
 use super::{check_refused, env, loaded, yaml};
+use crate::ScimLink;
 
 const NEEDED: &str = "issuer: 'https://op.test', client_id: c, client_secret: hush";
 
@@ -28,6 +29,7 @@ fn three_variables_are_enough() {
     assert_eq!(provider.default_role, Some(Role::Member));
     assert_eq!(provider.groups_claim, "groups");
     assert!(provider.create_people && provider.roles.is_empty());
+    assert_eq!(provider.scim_link, ScimLink::None);
     assert!(provider.tenant.is_none() && provider.tenants.is_empty());
     assert!(!loaded.shown.contains("hush"), "{}", loaded.shown);
 }
@@ -37,7 +39,7 @@ fn a_provider_says_who_comes_where_in_which_role() {
     let text = format!(
         "acme: {{{NEEDED}, name: Acme, tenants: ['Acme.com=acme', 'b.test=b'], \
          groupsClaim: realm_access.roles, roles: ['CN=Ops,DC=acme=admin', staff=member], \
-         defaultRole: none, createPeople: false, scopes: openid groups}}"
+         defaultRole: none, createPeople: false, scimLink: preferred_username, scopes: openid groups}}"
     );
     let loaded = loaded(&yaml(&named(&text)));
     let provider = &loaded.settings.auth.oidc["acme"];
@@ -47,6 +49,7 @@ fn a_provider_says_who_comes_where_in_which_role() {
     assert_eq!(provider.default_role, None);
     assert_eq!(provider.scopes, ["openid", "groups"]);
     assert!(!provider.create_people);
+    assert_eq!(provider.scim_link, ScimLink::PreferredUsername);
 }
 
 #[test]

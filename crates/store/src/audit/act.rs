@@ -68,6 +68,19 @@ acts! {
     GroupRemoved = "group.removed",
     GroupJoined = "group.joined",
     GroupLeft = "group.left",
+    ScimTokenAdded = "scim_token.added",
+    ScimTokenRevoked = "scim_token.revoked",
+    /// A directory changed what it says of a person, or took back that it deleted them.
+    DirectoryPersonChanged = "directory.person_changed",
+    /// A directory deleted a person, who is disabled and hidden from it.
+    DirectoryPersonRemoved = "directory.person_removed",
+    /// A directory was linked to somebody who was here before it.
+    DirectoryPersonLinked = "directory.person_linked",
+    DirectoryPersonUnlinked = "directory.person_unlinked",
+    DirectoryGroupLinked = "directory.group_linked",
+    DirectoryGroupUnlinked = "directory.group_unlinked",
+    /// The account at an OpenID provider was bound to the person whom a directory had made for it.
+    AccountBound = "user.account_bound",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
     UserGivenUp = "user.given_up",

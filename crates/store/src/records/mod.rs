@@ -13,6 +13,7 @@ mod calibrations;
 mod checkpoints;
 mod compaction_defaults;
 mod custom_roles;
+mod directories;
 mod dry_run_results;
 mod gestures;
 mod given_rights;
@@ -33,6 +34,7 @@ mod passkeys;
 mod providers;
 mod rules;
 mod sandboxes;
+mod scim_tokens;
 mod secrets;
 mod server_offers;
 mod session_readings;
@@ -66,6 +68,10 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
+pub use directories::{
+    DIRECTORY, Directories, DirectoryEntry, DirectoryGroup, DirectoryKey, DirectoryMember,
+    DirectoryPerson, MembersOf, PeopleWanted,
+};
 pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
 pub use idempotency_keys::{
@@ -89,6 +95,7 @@ pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
+pub use scim_tokens::{ScimToken, ScimTokens};
 pub use secrets::{SecretRow, Secrets};
 pub use server_offers::ServerOffers;
 pub use session_readings::{ListedReading, Reading, SessionReadings};
@@ -176,6 +183,10 @@ impl Records {
         custom_roles: CustomRoles,
         /// Groups of people.
         user_groups: UserGroups,
+        /// Tokens of directories that manage people and groups.
+        scim_tokens: ScimTokens,
+        /// What directories say of people and groups.
+        directories: Directories,
         /// Links by which new people enter.
         invitations: Invitations,
         /// Accounts at OpenID providers by which people sign in.

@@ -35,7 +35,8 @@ pub struct ListedGroup {
 pub struct GroupMember {
     pub user: UserId,
     pub name: String,
-    /// The issuer whose groups made the person a member at their last sign-in; `None` = somebody added them here.
+    /// The issuer whose groups made the person a member at their last sign-in, or `scim` for the directory; `None`
+    /// = somebody added them here.
     pub issuer: Option<String>,
 }
 
@@ -122,6 +123,10 @@ impl<'s> UserGroups<'s> {
                 ),
                 Statement::new(
                     "DELETE FROM group_roles WHERE tenant = $1 AND group_id = $2",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM directory_groups WHERE tenant = $1 AND group_id = $2",
                     which(),
                 ),
                 Statement::required(

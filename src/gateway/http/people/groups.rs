@@ -50,8 +50,8 @@ struct MemberItem {
     id: String,
     /// The person's sign-in name.
     name: String,
-    /// The OpenID provider whose groups made the person a member at their last sign-in; `null` if somebody
-    /// added them here.
+    /// The OpenID provider whose groups made the person a member at their last sign-in, or `scim` for the
+    /// directory; `null` if somebody added them here.
     issuer: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys
-//! (`/api/keys`), custom roles and groups, and everybody's own sign-ins and password.
+//! (`/api/keys`), custom roles and groups, the directory (SCIM), and everybody's own sign-ins and password.
 
+mod directory;
 mod groups;
 pub(super) mod invitations;
 mod keys;
@@ -180,6 +181,7 @@ pub(super) fn routes() -> ApiRouter {
         .merge(keys::routes())
         .merge(roles::routes())
         .merge(groups::routes())
+        .merge(directory::routes())
         .merge(sign_ins::routes())
 }
 

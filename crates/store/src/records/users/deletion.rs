@@ -41,6 +41,7 @@ const PURGES: &[&str] = &purges! {
     "links": "tenant", "user_id";
     "web_sessions": "tenant", "user_id";
     "identities": "tenant", "user_id";
+    "directory_people": "tenant", "user_id";
     "api_keys": "tenant", "user_id";
 };
 

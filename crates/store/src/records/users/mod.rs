@@ -49,7 +49,7 @@ macro_rules! is_not_last_owner {
          AND o.role = 'owner' AND NOT o.is_disabled))"
     };
 }
-use is_not_last_owner;
+pub(super) use is_not_last_owner;
 
 /// A user to add.
 #[derive(Clone)]
@@ -341,6 +341,7 @@ impl<'s> Users<'s> {
             args![tenant.as_str(), id.as_str()],
         );
         let mut statements = vec![ended.recorded(of(ActName::UserDisabled, tenant, id))];
+        statements.push(decided_here(tenant, id));
         statements.extend(ended_access(tenant, id));
         let done = self.db.execute_all(statements).await?;
         Ok(done.is_some())
@@ -359,16 +360,17 @@ impl<'s> Users<'s> {
 
     /// Enables a user again. Returns false if the user does not exist, or is to be deleted.
     pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
-        let changed = self
+        let restored = Statement::required(
+            "UPDATE users SET is_disabled = FALSE \
+             WHERE tenant = $1 AND id = $2 AND delete_at IS NULL",
+            args![tenant.as_str(), id.as_str()],
+        );
+        let restored = restored.recorded(of(ActName::UserEnabled, tenant, id));
+        let done = self
             .db
-            .record(
-                of(ActName::UserEnabled, tenant, id),
-                "UPDATE users SET is_disabled = FALSE \
-                 WHERE tenant = $1 AND id = $2 AND delete_at IS NULL",
-                args![tenant.as_str(), id.as_str()],
-            )
+            .execute_all(vec![restored, decided_here(tenant, id)])
             .await?;
-        Ok(changed > 0)
+        Ok(done.is_some())
     }
 
     /// The user's mail address, and whether they want mail.
@@ -462,7 +464,7 @@ pub(super) fn args_of_user(new: &NewUser, now: Timestamp) -> Vec<Arg> {
 }
 
 /// Deletes the sign-ins of a user, and what else lets somebody act for them.
-fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
+pub(super) fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
     let deletions = [
         "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
         "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
@@ -472,6 +474,12 @@ fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
     ];
     let whom = || args![tenant.as_str(), id.as_str()];
     deletions.map(|sql| Statement::new(sql, whom())).into()
+}
+
+/// Notes that somebody here decided whether a user may enter, so that their directory cannot restore them.
+fn decided_here(tenant: &TenantId, id: &UserId) -> Statement {
+    let sql = "UPDATE directory_people SET is_disabled = FALSE WHERE tenant = $1 AND user_id = $2";
+    Statement::new(sql, args![tenant.as_str(), id.as_str()])
 }
 
 /// An act on a user.
