@@ -301,7 +301,7 @@ impl ListQuery {
         (total, page.take(self.count).collect())
     }
 
-    fn answer(&self, total: usize, resources: Vec<Map<String, Value>>) -> Response {
+    fn answer(&self, total: usize, resources: &[Map<String, Value>]) -> Response {
         let body = json!({
             "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
             "totalResults": total,
@@ -449,7 +449,7 @@ async fn read_config(scim: Scim) -> Response {
     answer(StatusCode::OK, &body)
 }
 
-fn list_of(all: Vec<Value>) -> Response {
+fn list_of(all: &[Value]) -> Response {
     let body = json!({
         "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
         "totalResults": all.len(),
@@ -461,11 +461,7 @@ fn list_of(all: Vec<Value>) -> Response {
 }
 
 async fn list_resource_types(scim: Scim) -> Response {
-    list_of(
-        [&USER, &GROUP]
-            .map(|it| it.resource_type(&scim.base))
-            .into(),
-    )
+    list_of(&[&USER, &GROUP].map(|it| it.resource_type(&scim.base)))
 }
 
 async fn read_resource_type(scim: Scim, Path(id): Path<String>) -> Result<Response, ApiError> {
@@ -475,7 +471,7 @@ async fn read_resource_type(scim: Scim, Path(id): Path<String>) -> Result<Respon
 }
 
 async fn list_schemas(scim: Scim) -> Response {
-    list_of([&USER, &GROUP].map(|it| it.to_json(&scim.base)).into())
+    list_of(&[&USER, &GROUP].map(|it| it.to_json(&scim.base)))
 }
 
 async fn read_schema(scim: Scim, Path(id): Path<String>) -> Result<Response, ApiError> {

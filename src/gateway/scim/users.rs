@@ -141,7 +141,8 @@ pub(super) async fn list(
         query.shown.cut(&mut resource);
         resource
     });
-    Ok(query.answer(total, resources.collect()))
+    let resources: Vec<Map<String, Value>> = resources.collect();
+    Ok(query.answer(total, &resources))
 }
 
 pub(super) async fn read(

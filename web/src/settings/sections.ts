@@ -31,7 +31,7 @@ export const SETTINGS: readonly Section[] = [
   { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },
   { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: forRight('sharing.manage') },
   { id: 'readings', name: 'settings.section.readings', holds: ['settings.find.readings'], isFor: forPeople },
-  { id: 'people', name: 'settings.section.people', holds: ['settings.find.invitations', 'settings.find.roles', 'settings.find.access'], isFor: forRight('people.manage'), address: '/admin/people' },
+  { id: 'people', name: 'settings.section.people', holds: ['settings.find.invitations', 'settings.find.roles', 'settings.find.access', 'settings.find.directory'], isFor: forRight('people.manage'), address: '/admin/people' },
   { id: 'roles', name: 'settings.section.roles', holds: ['settings.find.customRoles', 'settings.find.groups', 'settings.find.rights'], isFor: forRight('people.manage', 'groups.manage', 'roles.manage') },
   { id: 'tenants', name: 'settings.section.tenants', holds: ['settings.find.newTenant', 'settings.find.suspend', 'settings.find.deleteTenant'], isFor: (me) => me?.user.installationAdmin === true, address: '/admin/tenants' },
   { id: 'about', name: 'settings.about', holds: ['settings.find.version', 'settings.thirdParty'], isFor: forEverybody },
