@@ -574,7 +574,8 @@ impl DirectorySettings<'_> {
         Ok(found.next().ok_or(Error::NotFound("person"))?)
     }
 
-    /// Takes somebody out of the directory. They stay as they are, and it does not see them any more.
+    /// Takes somebody out of the directory. They keep their access, leave the groups in which the directory put
+    /// them, and it does not see them any more.
     pub async fn unlink_person(self, id: &UserId) -> Result<(), Error> {
         self.check()?;
         let people = self.tenancy.people(self.caller);

@@ -93,20 +93,17 @@ async fn nobody_is_bound_without_the_setting_or_who_was_here_before_or_is_not_vo
     assert_ne!(house.sign_in().await.me["user"]["id"], id.as_str());
 
     let house = House::open(&[("SPL_OIDC_SCIM_LINK", "sub")]).await;
-    let added = house
-        .owner()
-        .post("/api/people", json!({ "name": "ann" }))
-        .await;
-    let id = added.ok(201)["id"].as_str().unwrap().to_owned();
+    let owner = house.owner();
+    let added = owner.post("/api/people", json!({ "name": "ann" })).await;
+    let added = added.ok(201);
+    let id = added["id"].as_str().unwrap();
     let link = json!({ "userName": "ann", "externalId": "7" });
-    let linked = house
-        .owner()
-        .put(&format!("/api/directory/people/{id}"), link);
-    linked.await.ok(200);
+    let path = format!("/api/directory/people/{id}");
+    owner.put(&path, link).await.ok(200);
     house
         .provider
         .is(json!({ "sub": "7", "preferred_username": "ann" }));
-    assert_ne!(house.sign_in().await.me["user"]["id"], id.as_str());
+    assert_ne!(house.sign_in().await.me["user"]["id"], id);
 }
 
 #[tokio::test]

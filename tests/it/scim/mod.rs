@@ -310,7 +310,7 @@ async fn lists_are_filtered_and_cut_into_pages() {
             r#"not (userName sw "p") or (externalId eq "x1" and active eq true)"#,
             &["p1@acme.com"],
         ),
-        (r#"title pr"#, &[]),
+        ("title pr", &[]),
         (r#"userName eq "nobody""#, &[]),
     ] {
         assert_eq!(directory.names(filter).await, expected, "{filter}");

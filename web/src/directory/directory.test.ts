@@ -12,6 +12,8 @@ import { door, type DirectoryPerson, type ScimToken } from './door'
 
 const AT = '2026-11-01T12:00:00Z'
 
+vi.mock('vue-router', () => ({ RouterLink: { template: '<a><slot /></a>' }, useRoute: () => ({ query: {} }), useRouter: () => ({}) }))
+
 let tokens: ScimToken[]
 let people: DirectoryPerson[]
 

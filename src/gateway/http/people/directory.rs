@@ -308,7 +308,8 @@ async fn link_directory_person(
     Ok(Json(linked.await?.into()))
 }
 
-/// Takes somebody out of the directory. They stay as they are, and it does not see them any more.
+/// Takes somebody out of the directory. They keep their access, leave the groups in which the directory put them,
+/// and it does not see them any more.
 #[utoipa::path(delete, path = "/api/directory/people/{id}", tag = "people",
     params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
