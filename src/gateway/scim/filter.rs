@@ -65,7 +65,7 @@ pub(super) enum Filter {
     Or(Vec<Self>),
     Not(Box<Self>),
     Present(AttributePath),
-    /// Compares with a text, number, boolean or null.
+    /// Compares with a text, whole number, boolean or null.
     Compare(AttributePath, Comparison, Value),
     /// One value of an attribute fits a filter.
     Within(AttributePath, Box<Self>),
@@ -355,7 +355,8 @@ impl<'t> Parser<'t> {
             "null" => Value::Null,
             _ => serde_json::from_str(word).map_err(|_| wrong)?,
         };
-        if !matches!(value, Value::Object(_) | Value::Array(_)) {
+        // No attribute has fractions.
+        if !matches!(value, Value::Object(_) | Value::Array(_)) && !value.is_f64() {
             self.at += end;
             self.skip();
             return Ok(value);
@@ -585,6 +586,7 @@ mod tests {
             ("userName pr)", FilterError::Rest(11)),
             ("user name pr", FilterError::Operator(5)),
             ("a eq {}", FilterError::Literal(5)),
+            ("a eq 1.5", FilterError::Literal(5)),
             ("x:y pr", FilterError::Attribute(0)),
             (deep(11).as_str(), FilterError::TooDeep),
             ("a".repeat(1_001).as_str(), FilterError::TooLong),

@@ -389,6 +389,7 @@ mod tests {
     use crate::gateway::scim::schema::{GROUP, Schema, USER};
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "so that tables are short")]
     fn check(schema: &Schema, before: Value, operations: Value, after: Value) {
         let mut resource = schema.read(&before).unwrap();
         let patch = json!({ "Operations": operations });

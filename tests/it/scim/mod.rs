@@ -141,7 +141,7 @@ async fn key_of(app: &TestApp, owner: &Person, id: &str) -> Person {
 }
 
 #[tokio::test]
-async fn a_person_is_made_found_changed_disabled_and_restored() {
+async fn a_person_is_made_and_read() {
     for app in both().await {
         let boss = app.person_with("acme", Role::Owner).await;
         let owner = Client::with_key(&app, &boss.key);
@@ -197,7 +197,19 @@ async fn a_person_is_made_found_changed_disabled_and_restored() {
             .request(Method::DELETE, &format!("/scim/v2{path}"))
             .header("if-match", "W/\"other\"");
         refused(&Answer::of(stale.send().await.unwrap()).await, 412, "");
+    }
+}
 
+#[tokio::test]
+async fn a_person_is_disabled_restored_and_renamed() {
+    for app in both().await {
+        let boss = app.person_with("acme", Role::Owner).await;
+        let owner = Client::with_key(&app, &boss.key);
+        let directory = Directory::open(&app, &boss).await;
+        let ann = json!({ "userName": "ann@acme.com", "externalId": "7", "displayName": "Ann" });
+        let ann = directory.post("/Users", ann).await.ok(201);
+        let id = text(&ann["id"]);
+        let path = format!("/Users/{id}");
         let person = key_of(&app, &boss, &id).await;
         let mut socket = TestSocket::open(app.address, &person, None).await;
         let off = json!([{ "op": "replace", "path": "active", "value": false }]);
