@@ -301,9 +301,9 @@ async fn link_directory_person(
     Path(id): Path<String>,
     Body(body): Body<LinkPersonRequest>,
 ) -> Result<Json<DirectoryPersonItem>, ApiError> {
+    let id = person_id(&id)?;
     let user_name = required("userName", body.user_name)?;
     let settings = state.tenancy.directory_settings(&caller);
-    let id = person_id(&id)?;
     let linked = settings.link_person(&id, &user_name, body.external_id.as_deref());
     Ok(Json(linked.await?.into()))
 }
