@@ -443,6 +443,12 @@ pub const OIDC: Family = Family {
             FLAG,
             "Whether a person is made when an account first signs in; `true` without it.",
         ),
+        field(
+            "step_up_acr",
+            FieldKind::Texts,
+            "How the provider has to check somebody who confirms a call there: its values of `acr`, the best first. \
+             Any way counts without it.",
+        ),
     ],
     env: &[
         ("SPL_OIDC_ISSUER", "`issuer`"),
@@ -458,5 +464,9 @@ pub const OIDC: Family = Family {
         ("SPL_OIDC_SAME_GROUPS", "`same_groups`"),
         ("SPL_OIDC_DEFAULT_ROLE", "`default_role`"),
         ("SPL_OIDC_CREATE_PEOPLE", "`create_people`"),
+        (
+            "SPL_OIDC_STEP_UP_ACR",
+            "`step_up_acr`, the same way as `scopes`",
+        ),
     ],
 };

@@ -81,3 +81,11 @@ pub(super) const DRIVERS: &[Word] = &[
     Word::Is("none"),
 ];
 pub(super) const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none")];
+/// The roles of people who come by an account elsewhere; `none` lets nobody in.
+pub(super) const ENTRY_ROLES: &[Word] = &[
+    Word::Is("viewer"),
+    Word::Is("member"),
+    Word::Is("admin"),
+    Word::Is("owner"),
+    Word::Is("none"),
+];
