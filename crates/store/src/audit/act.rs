@@ -36,7 +36,7 @@ macro_rules! acts {
 }
 
 acts! {
-    /// A person signed in with a password, a link, or an account at an OpenID provider.
+    /// A person signed in with a password, a passkey, a link, or an account at an OpenID provider or a proxy.
     SignedIn = "sign_in.succeeded",
     /// Somebody could not sign in; one record tells all attempts from an address within a minute.
     SignInFailed = "sign_in.failed",
@@ -73,6 +73,8 @@ acts! {
     UserGivenUp = "user.given_up",
     UserDeleted = "user.deleted",
     PasswordSet = "user.password_set",
+    /// A person chose to sign in by passkeys and never by their password, or no longer; an administrator may end it.
+    PasskeyOnlySet = "user.passkey_only_set",
     MailSet = "user.mail_set",
     SetupDone = "setup.done",
     SetupLinkAdded = "setup.link_added",

@@ -41,6 +41,16 @@ pub struct Admission {
     pub created_at: Timestamp,
     /// The approximate time of its last use.
     pub used_at: Timestamp,
+    /// The account by which a browser signed in; `None` = by a password or a link, or it is a key.
+    pub account: Option<AccountName>,
+}
+
+/// The name of an account elsewhere, by which a person signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountName {
+    pub issuer: String,
+    /// The account's id at the issuer.
+    pub subject: String,
 }
 
 /// Builds a query for the columns of [`AdmissionRow`]: those of the credential, then those of the user, with
@@ -75,6 +85,10 @@ pub(super) struct AdmissionRow {
     role: String,
     is_installation_admin: bool,
     custom_rights: Option<String>,
+    #[sqlx(default)]
+    issuer: Option<String>,
+    #[sqlx(default)]
+    subject: Option<String>,
 }
 
 impl AdmissionRow {
@@ -99,6 +113,10 @@ impl AdmissionRow {
             },
             created_at: Timestamp(self.created_at),
             used_at: Timestamp(self.used_at),
+            account: self
+                .issuer
+                .zip(self.subject)
+                .map(|(issuer, subject)| AccountName { issuer, subject }),
         })
     }
 }

@@ -50,7 +50,7 @@ mod versions;
 mod web_sessions;
 mod webhooks;
 
-pub use admission::{Admission, SecretHash};
+pub use admission::{AccountName, Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use assistants::{
     AssistantAccess, AssistantLevel, AssistantRow, AssistantVersion, Assistants, MOST_VERSIONS,
@@ -83,9 +83,9 @@ pub use notifications::{
     AttemptOutcome, DueNotification, NotificationEvent, NotificationKey, NotificationTarget,
     Notifications,
 };
-pub use oidc_flows::{EndedAt, OidcFlow, OidcFlows};
+pub use oidc_flows::{EndedAt, OidcFlow, OidcFlows, StepUp};
 pub use packages::{InstallationRow, PackageVolume, Packages};
-pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
+pub use passkeys::{MOST_PASSKEYS, OwnedPasskey, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};

@@ -12,6 +12,7 @@ use sepal_core::domain::{Role, Scope, TenantId, Timestamp, User, UserId};
 
 /// A user with the data needed for signing in.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of the table")]
 pub struct UserRecord {
     pub user: User,
     /// Argon2id in PHC form; `None` for a user without a password.
@@ -22,12 +23,21 @@ pub struct UserRecord {
     pub is_suspended: bool,
     /// True for the local person of `auth.mode none`.
     pub is_local: bool,
+    /// True if the user signs in by passkeys and never by their password.
+    pub is_passkey_only: bool,
 }
 
 impl UserRecord {
     /// Returns true if the user may enter.
     pub fn may_enter(&self) -> bool {
         !self.is_disabled && !self.is_suspended
+    }
+
+    /// The hash of the password by which the user may prove who they are; `None` if they have none, or passkeys
+    /// alone count.
+    pub fn usable_password(&self) -> Option<&str> {
+        let hash = self.password_hash.as_deref();
+        hash.filter(|_| !self.is_passkey_only)
     }
 }
 
@@ -409,8 +419,29 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
-    /// Sets a password, and deletes the user's links, gestures and sign-ins, except for the sign-in `kept`.
-    /// Returns false if the user does not exist.
+    /// Sets whether the user signs in by passkeys alone. Returns false if the user does not exist, or has fewer than
+    /// `least` passkeys.
+    pub async fn set_passkey_only(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        is_passkey_only: bool,
+        least: i64,
+    ) -> Result<bool, Error> {
+        let act = of(ActName::PasskeyOnlySet, tenant, id).detail("passkeyOnly", is_passkey_only);
+        let changed = self
+            .db
+            .record(
+                act,
+                "UPDATE users SET is_passkey_only = $3 WHERE tenant = $1 AND id = $2 AND \
+                 (SELECT COUNT(*) FROM passkeys p WHERE p.tenant = $1 AND p.user_id = $2) >= $4",
+                args![tenant.as_str(), id.as_str(), is_passkey_only, least],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Sets a password, which counts from then on, and deletes the user's links, gestures and sign-ins, except for
+    /// the sign-in `kept`. Returns false if the user does not exist.
     pub async fn set_password(
         &self,
         tenant: &TenantId,
@@ -422,7 +453,7 @@ impl<'s> Users<'s> {
             .db
             .execute_all(vec![
                 Statement::required(
-                    "UPDATE users SET password_hash = $3, is_local = FALSE \
+                    "UPDATE users SET password_hash = $3, is_local = FALSE, is_passkey_only = FALSE \
                      WHERE tenant = $1 AND id = $2",
                     args![tenant.as_str(), id.as_str(), password_hash],
                 )
@@ -495,6 +526,7 @@ struct UserRow {
     is_disabled: bool,
     is_suspended: bool,
     is_local: bool,
+    is_passkey_only: bool,
     password_hash: Option<String>,
 }
 
@@ -535,6 +567,7 @@ impl UserRow {
             is_disabled: self.is_disabled,
             is_suspended: self.is_suspended,
             is_local: self.is_local,
+            is_passkey_only: self.is_passkey_only,
         })
     }
 }
