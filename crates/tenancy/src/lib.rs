@@ -11,6 +11,7 @@
 mod admin;
 mod clock;
 mod credential;
+mod device;
 mod error;
 mod gesture;
 mod groups;
@@ -31,15 +32,16 @@ pub use admin::{
 };
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation};
+pub use device::Visitor;
 pub use error::Error;
 pub use gesture::{
-    GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
-    Ways,
+    Confirmation, GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, ListedPasskeys, MOST_CALLS,
+    Passkeys, Proof, RelyingParty, ResumedStepUp, Ways,
 };
 pub use groups::{GroupChange, GroupView, Groups, MOST_GROUPS};
 pub use identity::{
     Account, BegunSignIn, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets, GroupRules,
-    NotLetIn, TenantChoice,
+    NotLetIn, TenantChoice, proxy_issuer,
 };
 pub use limits::network;
 pub use people::{InvitationFacts, People};

@@ -126,6 +126,19 @@ impl<'a> People<'a> {
         Ok(())
     }
 
+    /// Lets a person sign in by their password again who chose to sign in by passkeys alone.
+    pub async fn reset_passkey_only(self, id: &UserId) -> Result<(), Error> {
+        self.find_below(id, Right::ManagePeople).await?;
+        let users = self.tenancy.records().users();
+        if users
+            .set_passkey_only((self.tenant(), id), false, 0)
+            .await?
+        {
+            return Ok(());
+        }
+        Err(Error::NotFound("person"))
+    }
+
     /// The caller's own sign-ins, the last seen first.
     pub async fn sign_ins(self) -> Result<Vec<SignIn>, Error> {
         let sign_ins = self.tenancy.records().web_sessions();

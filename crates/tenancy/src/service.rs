@@ -1,7 +1,7 @@
 //! The service that doors ask who may enter.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 
@@ -11,6 +11,7 @@ use sepal_store::{DataDir, Records, Store};
 use crate::admin::Administration;
 use crate::clock::Clock;
 use crate::credential::{AuthenticatedCaller, CredentialCache, Revocation};
+use crate::device::DeviceKey;
 use crate::error::Error;
 use crate::gesture::{Gestures, Passkeys, RelyingParty};
 use crate::limits::Limits;
@@ -34,6 +35,8 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) passwords: Passwords,
     pub(crate) limits: Limits,
+    /// The key of device cookies; empty in commands beside the server.
+    pub(crate) device_key: OnceLock<DeviceKey>,
     pub(crate) checked: CredentialCache,
     pub(crate) tickets: Tickets,
     pub(crate) refusals: Refusals,
@@ -49,6 +52,7 @@ impl Tenancy {
                 dir: store.dir().clone(),
                 passwords: Passwords::new(),
                 limits: Limits::new(&clock),
+                device_key: OnceLock::new(),
                 checked: CredentialCache::default(),
                 tickets: Tickets::default(),
                 refusals: Refusals::default(),

@@ -110,6 +110,7 @@ mod tests {
                 credential: None,
             },
             credential: CredentialId::Local(id),
+            proxied: None,
         }
     }
 
