@@ -47,6 +47,10 @@ pub(super) const RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
+/// Marks a response that pages of another site may show in a frame. Its own Content-Security-Policy says which.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MayBeFramed;
+
 /// Wraps the routes and the socket layer. Every request passes through this guard.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
     let inner = inner.layer(from_fn_with_state(state.clone(), visit));
@@ -174,6 +178,7 @@ fn with_headers_of(from: &Response, mut to: Response) -> Response {
 
 fn add_headers(response: &mut Response, is_data: bool) {
     let policy = if is_data { DATA_POLICY } else { PAGE_POLICY };
+    let may_be_framed = response.extensions_mut().remove::<MayBeFramed>().is_some();
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, policy),
@@ -188,6 +193,10 @@ fn add_headers(response: &mut Response, is_data: bool) {
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
+    }
+    if may_be_framed {
+        headers.remove(X_FRAME_OPTIONS);
+        headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
     }
     if is_data {
         headers

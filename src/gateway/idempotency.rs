@@ -264,7 +264,8 @@ impl RequestKey {
 /// True if a POST to this path may have a key. Those with passwords may not: the hash of a request is stored, and
 /// answers of sign-ins are more than their body.
 pub(super) fn takes_key(path: &str) -> bool {
-    !path.starts_with("/api/auth/") && path != "/api/gestures"
+    let is_gesture = path == "/api/gestures" || path.starts_with("/api/gestures/provider");
+    !path.starts_with("/api/auth/") && !is_gesture
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

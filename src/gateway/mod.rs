@@ -20,6 +20,7 @@ pub mod mcp;
 mod openapi;
 mod pace;
 mod paging;
+mod proxy;
 pub mod socket;
 mod spa;
 mod unread_body;
@@ -51,6 +52,7 @@ pub use http::{
 };
 pub use openapi::openapi_json;
 pub use pace::Pace;
+pub use proxy::ProxyDoor;
 pub use spa::page_is_built;
 pub use unreadable_head::explain as explain_unreadable_head;
 
@@ -87,6 +89,8 @@ pub struct GatewayState {
     pub auth_mode: AuthMode,
     /// The OpenID providers at which people sign in.
     pub oidc: OidcDoors,
+    /// The proxy that signs people in.
+    pub proxy: Option<Arc<ProxyDoor>>,
     /// The identity of this installation.
     pub installation: Arc<Installation>,
     /// The system that the gateway runs on.

@@ -105,7 +105,7 @@ word_lists! {
     /// The reason a call cannot have a dry run.
     NoDryRun = "remote" | "network" | "open_world" | "no_workspace" | "no_tool";
     /// The means by which a person showed that they were there.
-    GestureMeans = "passkey" | "password";
+    GestureMeans = "passkey" | "password" | "provider";
     /// The state of a call.
     CallStatus = "pending" | "approved" | "rejected" | "executing" | "completed" | "failed" | "cancelled" | "unknown";
     /// The kind of place in which a call runs.

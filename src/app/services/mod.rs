@@ -82,6 +82,8 @@ impl Services {
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         join(&store, settings, url).await?;
         let tenancy = Tenancy::new(&store, Clock::system());
+        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
+        tenancy.set_device_key(store.records().device_key(&sealer).await?);
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
         let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;

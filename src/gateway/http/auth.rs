@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::{self, AuthenticatedPage};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::gateway::proxy;
 use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
 
@@ -50,6 +51,19 @@ pub(super) struct Me {
     auth_mode: &'static str,
     /// True if the browser's connection is encrypted.
     encrypted: bool,
+    /// The address to open after signing out, where a proxy signed the person in; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sign_out_url: Option<String>,
+}
+
+impl Me {
+    /// Names the address to open after signing out.
+    pub(super) fn leaving_to(self, sign_out_url: Option<String>) -> Self {
+        Self {
+            sign_out_url,
+            ..self
+        }
+    }
 }
 
 /// The signed-in user.
@@ -135,13 +149,13 @@ pub(super) struct IssueTicketResponse {
     expires_in_seconds: u64,
 }
 
-/// A response that sets a cookie.
-pub(super) type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
+/// A response that sets cookies.
+pub(super) type WithCookie<T> = (AppendHeaders<Vec<(HeaderName, HeaderValue)>>, T);
 
 /// Returns the signed-in user.
 ///
-/// The 401 response also carries `installation`, `setupNeeded` and `signInProviders` (each with `id` and
-/// `name`), for the page.
+/// The 401 response also carries `installation`, `setupNeeded`, `signInProviders` (each with `id` and `name`) and
+/// `proxyAccount` (the account that the sign-in proxy names, or `null`), for the page.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses(
     (status = 200, body = Me), (status = 401, body = Problem),
 ))]
@@ -151,18 +165,20 @@ pub(super) async fn read_me(
     parts: Parts,
 ) -> Result<Json<Me>, ApiError> {
     match entered {
-        Ok(entered) => Ok(Json(me(
-            &state,
-            entered.authenticated.caller,
-            entered.csrf,
-            &parts,
-        ))),
+        Ok(entered) => {
+            let sign_out_url = proxy::logout_url(&state, &entered.authenticated);
+            let caller = entered.authenticated.caller;
+            let me = me(&state, caller, entered.csrf, &parts);
+            Ok(Json(me.leaving_to(sign_out_url)))
+        }
         Err(refused) if refused.code() == Code::Unauthorized => {
             let needs_setup = state.tenancy.setup().check_needed().await?;
+            let named = proxy::account(&state, &parts);
             Err(refused
                 .with("installation", json!(*state.installation))
                 .with("setupNeeded", json!(needs_setup))
-                .with("signInProviders", json!(sign_in_providers(&state))))
+                .with("signInProviders", json!(sign_in_providers(&state)))
+                .with("proxyAccount", json!(named.map(|it| it.subject))))
         }
         Err(refused) => Err(refused),
     }
@@ -215,11 +231,12 @@ pub(super) async fn sign_in(
     parts: Parts,
     Body(body): Body<SignInRequest>,
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
-    let peer = state.access.peer(&parts).address;
+    let device = auth::visiting_device(&state, &parts);
+    let visitor = auth::visitor(&state, &parts, device.as_ref());
     let tenant = body.tenant.as_deref().filter(|tenant| !tenant.is_empty());
     let signed_in = state
         .tenancy
-        .sign_in(tenant, &body.name, &body.password, peer)
+        .sign_in(tenant, &body.name, &body.password, visitor)
         .await?;
     enter(&state, &parts, signed_in)
 }
@@ -267,9 +284,9 @@ pub(super) fn enter(
     parts: &Parts,
     signed_in: SignedIn,
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
-    let cookie = auth::set_cookie(&signed_in.secret, state.access.peer(parts))?;
+    let cookies = auth::sign_in_cookies(state, parts, &signed_in)?;
     let me = me(state, signed_in.entered.caller, signed_in.csrf, parts);
-    Ok(([(SET_COOKIE, cookie)], Json(me)))
+    Ok((AppendHeaders(cookies), Json(me)))
 }
 
 pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
@@ -294,5 +311,6 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
             AuthMode::None => "none",
         },
         encrypted: state.access.peer(parts).is_encrypted,
+        sign_out_url: None,
     }
 }

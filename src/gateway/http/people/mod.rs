@@ -27,6 +27,7 @@ use crate::tenancy::NewPerson;
 /// A person of the caller's tenant, as administrators see them.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the members of the answer")]
 struct PersonItem {
     /// The person's id.
     id: String,
@@ -43,6 +44,8 @@ struct PersonItem {
     has_password: bool,
     /// The number of the person's passkeys.
     passkeys: u64,
+    /// True if the person signs in by passkeys and never by their password.
+    passkey_only: bool,
     /// The number of the person's sessions.
     sessions: u64,
     /// When the person was added (RFC 3339).
@@ -140,6 +143,7 @@ impl From<ListedUser> for PersonItem {
             disabled: listed.record.is_disabled,
             has_password: listed.record.password_hash.is_some(),
             passkeys: listed.passkeys,
+            passkey_only: listed.record.is_passkey_only,
             sessions: listed.sessions,
             created_at: listed.created_at.to_rfc3339(),
             last_seen_at: listed.last_seen_at.map(Timestamp::to_rfc3339),
@@ -176,6 +180,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(list_people, add_person))
         .routes(routes!(change_person, delete_person))
         .routes(routes!(sign_out_person))
+        .routes(routes!(reset_passkey_only))
         .merge(invitations::routes())
         .merge(keys::routes())
         .merge(roles::routes())
@@ -283,6 +288,25 @@ async fn sign_out_person(
 ) -> Result<StatusCode, ApiError> {
     let id = person_id(&id)?;
     state.tenancy.people(&caller).sign_out(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lets a person sign in by their password again who chose to sign in by passkeys alone. Admins do it for viewers and
+/// members, owners for everybody.
+#[utoipa::path(delete, path = "/api/people/{id}/passkey-only", tag = "people",
+    params(("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn reset_passkey_only(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let id = person_id(&id)?;
+    state
+        .tenancy
+        .people(&caller)
+        .reset_passkey_only(&id)
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
