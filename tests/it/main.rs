@@ -55,6 +55,7 @@ mod people;
 mod placed_attachments;
 mod plain_turn;
 mod providers;
+mod proxy_sign_in;
 mod reads;
 mod reasoning;
 mod redis_app;

@@ -36,10 +36,14 @@ const OPEN: &[&str] = &[
     "return_from_authorization",
     "finish_mcp_connection",
     "return_from_issuer",
+    "sign_in_by_proxy",
+    "ask_passkey",
+    "sign_in_by_passkey",
     "begin_oidc",
     "return_from_oidc",
     "finish_oidc",
     "log_out_by_oidc",
+    "log_out_in_frame",
 ];
 
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
@@ -52,6 +56,7 @@ const ACTS: &[(&str, &str)] = &[
     ("change_tenant", "tenant.resumed"),
     ("change_person", "user.role_set"),
     ("sign_out_person", "user.signed_out"),
+    ("reset_passkey_only", "user.passkey_only_set"),
     ("delete_person", "user.given_up"),
     ("add_role", "role.added"),
     ("change_role", "role.changed"),
@@ -112,6 +117,7 @@ const NO_ACTS: &[&str] = &[
     // Nobody deletes the tenant that they are in.
     "delete_tenant",
     "add_passkey",
+    "set_passkey_only",
     "answer_elicitation",
     "attach_file",
     // No built-in role reads what others wrote (`rights/readings.rs`).
@@ -119,6 +125,9 @@ const NO_ACTS: &[&str] = &[
     "end_reading",
     "see_reading",
     "begin_dry_run",
+    // Only a browser is sent to a provider, and everybody here comes with a key.
+    "begin_step_up",
+    "finish_step_up",
     "call_for_view",
     "cancel_mcp_installation",
     "challenge_gesture",
@@ -434,6 +443,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "delete_person" => json!({ "name": things.person_name }),
         "add_passkey" => json!({ "name": "x", "credential": {} }),
         "rename_passkey" => json!({ "name": "x" }),
+        "set_passkey_only" => json!({ "passkeyOnly": true }),
         "put_provider" => json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] }),
         "create_rule" | "preview_rule" | "simulate_rule" => rule,
         "change_sessions" => json!({ "ids": [things.session], "action": "pin" }),

@@ -5,6 +5,7 @@ mod entering;
 mod hostile;
 mod logging_out;
 mod provider;
+mod stepping_up;
 
 use std::collections::BTreeMap;
 

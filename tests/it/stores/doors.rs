@@ -88,6 +88,7 @@ async fn a_new_password_ends_the_other_sign_ins() {
                 user: ann.clone(),
                 hash: SecretHash::of(id),
                 verified: None,
+                by_passkey: false,
             };
             assert!(sessions.add(&new, NOW).await.unwrap());
         }
