@@ -26,7 +26,7 @@ function key(id: string, more: Partial<Key> = {}): Key {
 }
 
 function someone(name: string, role: Role): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null }
+  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: AT, lastSeenAt: null }
 }
 
 beforeEach(() => {

@@ -19,6 +19,8 @@ export const door = {
   people: (query: PeopleQuery) => request('get', '/api/people', { query }),
   change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
   remove: ({ id, name }: Person) => request('delete', '/api/people/{id}', { path: { id }, body: { name } }),
+  /** Whoever chose passkeys alone may use their password again. */
+  allowPassword: (id: string) => request('delete', '/api/people/{id}/passkey-only', { path: { id } }),
   signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
 
   invitations: () => request('get', '/api/invitations', {}),

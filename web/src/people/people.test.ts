@@ -28,7 +28,7 @@ let listed: Person[]
 let invitations: Invitation[]
 
 function one(name: string, role: Role, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
 }
 
 /** The rights that count here, as the server gives them to a role. */
