@@ -196,6 +196,11 @@ pub(super) fn check_sign_in(
     ceremony: &str,
     answer: &Value,
 ) -> Result<String, Wrong> {
+    // The library panics over an answer without a handle.
+    let handle = answer.pointer("/response/userHandle");
+    if handle.and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(Wrong("the answer names nobody".to_owned()));
+    }
     let server = DiscoverableAuthenticationServerState::decode(&bytes(ceremony)?);
     let server = server.map_err(Wrong::of)?;
     let answer = serde_json::to_vec(answer).map_err(Wrong::of)?;
