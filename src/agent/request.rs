@@ -116,6 +116,11 @@ impl SessionAction {
         self.says() || matches!(self, Self::Command(Command::Retry))
     }
 
+    /// Returns true if the action chooses or asks a model, so that it counts for whom that is open.
+    pub(super) fn asks_model(&self) -> bool {
+        self.begins_turn() || matches!(self, Self::Choose(_))
+    }
+
     /// Returns true if the action may cause a call to run.
     pub(super) fn approves(&self) -> bool {
         match self {

@@ -5,9 +5,9 @@ use clap::Subcommand;
 
 use super::named::{Of, find};
 use super::say;
-use crate::domain::{Right, Rights, Tenant};
+use crate::domain::{AccessKind, Right, Rights, Tenant};
 use crate::store::records::CustomRole;
-use crate::tenancy::{Administration, RoleDraft, Tenancy};
+use crate::tenancy::{AccessChange, Administration, GroupView, RoleDraft, Tenancy};
 
 #[derive(Subcommand)]
 pub(super) enum RoleCommand {
@@ -92,7 +92,7 @@ pub(super) enum GroupCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Show the members and roles of a group.
+    /// Show the members and roles of a group, and what is limited to it.
     Show {
         /// Its name.
         name: String,
@@ -132,6 +132,32 @@ pub(super) enum GroupCommand {
         group: String,
         /// The name of the role.
         role: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Open models and MCP servers only to the members, and to those of other groups with the same name of them.
+    Limit {
+        /// The name of the group.
+        group: String,
+        /// A model as `provider/model`, or a provider with all its models; say it once for each.
+        #[arg(long = "model")]
+        models: Vec<String>,
+        /// An MCP server; say it once for each.
+        #[arg(long = "server")]
+        servers: Vec<String>,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Stop limiting models and MCP servers to the members. What no group limits is open to everybody.
+    Unlimit {
+        /// The name of the group.
+        group: String,
+        /// A model as `provider/model`, or a provider with all its models; say it once for each.
+        #[arg(long = "model")]
+        models: Vec<String>,
+        /// An MCP server; say it once for each.
+        #[arg(long = "server")]
+        servers: Vec<String>,
         #[command(flatten)]
         of: Of,
     },
@@ -235,6 +261,9 @@ pub(super) async fn group(tenancy: &Tenancy, command: GroupCommand) -> anyhow::R
             for role in view.roles {
                 say(&format!("role    {}", role.name));
             }
+            for thing in &view.named {
+                say(&format!("{:<7} {}", thing.kind.as_str(), thing.name));
+            }
             for member in view.members {
                 let source = member
                     .issuer
@@ -274,7 +303,57 @@ pub(super) async fn group(tenancy: &Tenancy, command: GroupCommand) -> anyhow::R
                 .await?;
             say("Done.");
         }
+        GroupCommand::Limit {
+            group,
+            models,
+            servers,
+            of,
+        } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let view = admin.group(&tenant.id, &group.id).await?;
+            let all = |kind, more: Vec<String>| {
+                let known = view.named.iter().filter(move |thing| thing.kind == kind);
+                let known = known.map(|thing| thing.name.clone());
+                Some(known.chain(more).collect())
+            };
+            let change = AccessChange {
+                models: all(AccessKind::Model, models),
+                servers: all(AccessKind::Server, servers),
+            };
+            change_access(admin, (&tenant, &view), change).await?;
+        }
+        GroupCommand::Unlimit {
+            group,
+            models,
+            servers,
+            of,
+        } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            let view = admin.group(&tenant.id, &group.id).await?;
+            let all = |kind, less: Vec<String>| {
+                let known = view.named.iter().filter(|thing| thing.kind == kind);
+                let kept = known.filter(|thing| !less.contains(&thing.name));
+                Some(kept.map(|thing| thing.name.clone()).collect())
+            };
+            let change = AccessChange {
+                models: all(AccessKind::Model, models),
+                servers: all(AccessKind::Server, servers),
+            };
+            change_access(admin, (&tenant, &view), change).await?;
+        }
     }
+    Ok(())
+}
+
+async fn change_access(
+    admin: Administration<'_>,
+    (tenant, view): (&Tenant, &GroupView),
+    change: AccessChange,
+) -> anyhow::Result<()> {
+    let (given, taken) = view.access_change(change)?;
+    let changed = admin.change_group_access(&tenant.id, &view.group.id, &given, &taken);
+    changed.await?;
+    say("Done.");
     Ok(())
 }
 

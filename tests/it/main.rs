@@ -33,6 +33,7 @@ mod forked_files;
 mod forks;
 mod generated;
 mod gestures;
+mod groups;
 mod idle;
 mod imports;
 mod inbox;

@@ -17,7 +17,14 @@ use crate::rest::{Answer, Client};
 use crate::support::{Person, TestApp, TestSocket};
 
 /// The columns of the table.
-const ROLES: [&str; 5] = ["viewer", "member", "admin", "owner", "installation admin"];
+const ROLES: [&str; 6] = [
+    "viewer",
+    "approver",
+    "member",
+    "admin",
+    "owner",
+    "installation admin",
+];
 
 /// Operations that are no question of roles: probes, ways in, descriptions, and links that carry a secret
 /// of their own (`isolation.rs` says why each is open).
@@ -61,6 +68,7 @@ const ACTS: &[(&str, &str)] = &[
     ("change_group", "group.changed"),
     ("delete_group", "group.removed"),
     ("add_group_member", "group.joined"),
+    ("set_group_access", "group.access_given"),
     ("remove_group_member", "group.left"),
     ("invite_person", "invitation.added"),
     ("withdraw_invitation", "invitation.withdrawn"),
@@ -376,6 +384,7 @@ async fn actor_named(app: &TestApp, role: &'static str, name: &str) -> Actor {
     let user = own_key.unwrap().user.clone();
     let is = match role {
         "viewer" => Role::Viewer,
+        "approver" => Role::Approver,
         "admin" => Role::Admin,
         "owner" => Role::Owner,
         _ => Role::Member,
@@ -423,6 +432,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "add_person" => json!({ "name": "newcomer" }),
         "add_role" => json!({ "name": "newcomers", "rights": [] }),
         "change_role" | "change_group" => json!({ "description": "x" }),
+        "set_group_access" => json!({ "models": [things.provider] }),
         "set_person_roles" => json!({ "roles": [things.role] }),
         "add_group" => json!({ "name": "newcomers" }),
         "begin_reading" => json!({ "reason": "x" }),
@@ -679,12 +689,12 @@ fn written() -> Vec<Row> {
             .split('|')
             .map(|cell| cell.trim().trim_matches('`').to_owned())
             .collect();
-        let ways = cells[7].split(" or ").filter(|way| !way.is_empty());
+        let ways = cells[8].split(" or ").filter(|way| !way.is_empty());
         let right = |name| Right::parse(name).unwrap_or_else(|| panic!("{name}"));
         Row {
             operation: cells[0].clone(),
             object: cells[1].clone(),
-            cells: cells[2..7].to_vec(),
+            cells: cells[2..8].to_vec(),
             rights: ways
                 .map(|way| way.split(" and ").map(right).collect())
                 .collect(),
@@ -801,6 +811,7 @@ fn the_table_names_a_right_for_everything_that_only_some_may() {
         assert!(!is_administration || !row.rights.is_empty(), "{what}");
         for (name, role) in [
             ("viewer", Role::Viewer),
+            ("approver", Role::Approver),
             ("member", Role::Member),
             ("admin", Role::Admin),
             ("owner", Role::Owner),

@@ -401,6 +401,9 @@ impl Tenancy {
             return Err(Error::NotValid);
         }
         self.parts.checked.forget_user(user);
+        if known.groups != GroupsChange::default() {
+            self.groups_changed(&tenant.id);
+        }
         let now = self.records().users().find(&tenant.id, user).await?;
         let user = now.ok_or(Error::NotValid)?.user;
         let caller = self.caller_of(user, tenant.clone()).await?;
@@ -438,6 +441,9 @@ impl Tenancy {
         let identities = self.records().identities();
         match identities.add(&new, &first, self.now()).await {
             Ok(true) => {
+                if first.groups != GroupsChange::default() {
+                    self.groups_changed(&tenant.id);
+                }
                 let caller = self.caller_of(user, tenant.clone()).await?;
                 Ok(Some(SignedIn::new(caller, id, secret)))
             }

@@ -36,7 +36,7 @@ pub use gesture::{
     GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
     Ways,
 };
-pub use groups::{GroupChange, GroupView, Groups, MOST_GROUPS};
+pub use groups::{AccessChange, GroupChange, GroupView, Groups, MOST_GROUPS};
 pub use identity::{
     Account, BegunSignIn, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets, GroupRules,
     NotLetIn, TenantChoice,

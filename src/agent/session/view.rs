@@ -43,7 +43,7 @@ impl Replica {
     pub(super) async fn admit_request(&mut self, submission: &Submission) -> Result<(), Refusal> {
         let Submission { by, action, .. } = submission;
         let refused = match self.admit(by) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return check_acts(action.decides().and_then(|(_, role)| role)),
             Err(refused) => refused,
         };
         let Some((calls, role)) = action.decides().filter(|(calls, _)| !calls.is_empty()) else {
@@ -238,4 +238,13 @@ impl Replica {
         };
         SessionSubscription { signals, view }
     }
+}
+
+/// Refuses somebody who decides in a session of their own with a role that has no sessions any more.
+fn check_acts(role: Option<Role>) -> Result<(), Refusal> {
+    if role.is_none_or(Role::may_act) {
+        return Ok(());
+    }
+    let text = "your role decides calls in sessions of others, not in its own";
+    Err(Refusal::new(Code::NotAllowed, text))
 }

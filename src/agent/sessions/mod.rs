@@ -52,7 +52,7 @@ use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, StrategyName};
 use crate::jobs::Pool;
-use crate::session::{Command, Refusal};
+use crate::session::{AssistantBudget, Command, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
@@ -262,6 +262,17 @@ impl Sessions {
         Ok(joined)
     }
 
+    /// Returns the budget that the assistant of a session gives it.
+    pub async fn assistant_budget(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<Option<AssistantBudget>, Refusal> {
+        let view = self.join(key, caller).await?.view;
+        let assistant = view.assistant;
+        Ok(assistant.and_then(|assistant| assistant.definition.budget))
+    }
+
     /// Returns a part of the transcript, oldest first.
     pub async fn page(
         &self,
@@ -449,6 +460,13 @@ impl Sessions {
 
 pub(super) fn may_act(caller: &Caller) -> Result<(), Refusal> {
     let may = caller.user.role.may_act();
+    may.then_some(())
+        .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
+}
+
+/// Checks that the caller's role may decide calls. Whose calls these are, the session checks.
+pub(super) fn may_decide(caller: &Caller) -> Result<(), Refusal> {
+    let may = caller.user.role.may_decide();
     may.then_some(())
         .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
 }

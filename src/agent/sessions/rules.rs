@@ -40,6 +40,14 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
+        let providers = &registry.factory.parts.providers;
+        match &whose {
+            // The groups of a tenant are told like its rules.
+            ChangedTenants::Some(tenants) => {
+                tenants.iter().for_each(|it| providers.forget_access(it));
+            }
+            ChangedTenants::Anybody => providers.forget_all_access(),
+        }
         if let Err(error) = review(&registry, &whose).await {
             // A later decision about one of those calls uses the rules of that time.
             tracing::warn!(

@@ -98,6 +98,7 @@ impl Services {
         let context = contexts::open(settings, reads, &guard)?;
         let servers = servers::open(settings, &store, Arc::clone(&place), guard, &agents)?;
         follow(found, &report, &servers, &store, &agents);
+        watch_groups(&tenancy, &providers, &servers);
         let traces = open_traces(&settings.telemetry)?;
         let skills = open_skills(&settings.skills, store.records());
         let parts = AgentParts {
@@ -174,6 +175,15 @@ fn follow(
     let showing = disk::show(place.disk.clone(), report.clone(), agents.1.clone());
     agents.0.spawn(showing);
     deferred_engine::begin(place, report.clone(), servers.clone(), store, agents);
+}
+
+/// Lets changes of groups count from the next step of each session on.
+fn watch_groups(tenancy: &Tenancy, providers: &Providers, servers: &Servers) {
+    let (providers, servers) = (providers.clone(), servers.clone());
+    tenancy.watch_groups(move |tenant| {
+        providers.forget_access(tenant);
+        servers.groups_changed(tenant);
+    });
 }
 
 /// Opens the budgets, and returns the reservations of ended requests from now on.

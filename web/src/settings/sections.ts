@@ -26,7 +26,7 @@ export const SETTINGS: readonly Section[] = [
   { id: 'notifications', name: 'settings.section.notifications', holds: ['settings.find.mail', 'settings.find.webhooks'], isFor: forEverybody },
   { id: 'keyboard', name: 'settings.keyboard', holds: ['settings.send.legend', 'settings.find.shortcuts'], isFor: forEverybody },
   { id: 'assistants', name: 'settings.section.assistants', holds: ['settings.find.openings'], isFor: forPeople },
-  { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && me.user.role !== 'viewer' },
+  { id: 'skills', name: 'settings.section.skills', holds: [], isFor: (me) => me !== null && !['viewer', 'approver'].includes(me.user.role) },
   { id: 'rules', name: 'settings.section.rules', holds: ['settings.find.approvals'], isFor: forPeople },
   { id: 'keys', name: 'settings.section.keys', holds: ['settings.find.tokens', 'settings.find.revoke'], isFor: forPeople },
   { id: 'sharing', name: 'settings.section.sharing', holds: ['settings.find.links'], isFor: forRight('sharing.manage') },

@@ -430,6 +430,7 @@ pub const OIDC: Family = Family {
             "default_role",
             FieldKind::One(Kind::OneOf(&[
                 Word::Is("viewer"),
+                Word::Is("approver"),
                 Word::Is("member"),
                 Word::Is("admin"),
                 Word::Is("owner"),

@@ -15,6 +15,7 @@ pub mod entry;
 pub mod file_facts;
 pub mod fork;
 pub mod gesture;
+pub mod group_access;
 pub mod id;
 pub mod mcp_server;
 pub mod memo;
@@ -55,6 +56,7 @@ pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
+pub use group_access::{AccessKind, GroupAccess, KnownGroup, Used};
 pub use id::{
     ApiKeyId, AssistantId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration,
     JournalId, ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId,

@@ -68,6 +68,10 @@ acts! {
     GroupRemoved = "group.removed",
     GroupJoined = "group.joined",
     GroupLeft = "group.left",
+    /// A model or a server was limited to the members of a group.
+    GroupAccessGiven = "group.access_given",
+    /// A group names a model or a server no more.
+    GroupAccessTaken = "group.access_taken",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
     UserGivenUp = "user.given_up",

@@ -45,6 +45,7 @@ const TABLES: &[AuditedTable] = &[
     all("user_groups"),
     all("group_members"),
     all("group_roles"),
+    all("group_access"),
     but("session_readings", &["seen_at"]),
     all("links"),
     all("invitations"),

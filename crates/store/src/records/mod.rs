@@ -16,6 +16,7 @@ mod custom_roles;
 mod dry_run_results;
 mod gestures;
 mod given_rights;
+mod group_access;
 mod idempotency_keys;
 mod identities;
 mod installation;
@@ -68,6 +69,7 @@ pub use compaction_defaults::CompactionDefaults;
 pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
 pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
+pub use group_access::{GroupAccesses, NamedThing};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
 };
@@ -176,6 +178,8 @@ impl Records {
         custom_roles: CustomRoles,
         /// Groups of people.
         user_groups: UserGroups,
+        /// The models and servers that groups name.
+        group_access: GroupAccesses,
         /// Links by which new people enter.
         invitations: Invitations,
         /// Accounts at OpenID providers by which people sign in.

@@ -87,6 +87,8 @@ const PURGES: &[&str] = &purges! {
     "audit": "tenant",
     "audit_cuts": "tenant",
     "links": "tenant",
+    "group_access": "tenant",
+    "group_spend": "tenant",
     "group_roles": "tenant",
     "group_members": "tenant",
     "user_groups": "tenant",

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::digest::DigestInputs;
-use self::outcome::{failed, fenced, gone_tool, kept};
+use self::outcome::{closed_tool, failed, fenced, gone_tool, kept};
 use self::refused_tools::RefusedTools;
 use self::tasks::{CallStop, FailedConnection, TaskCall};
 use self::waiting::PersonWaits;
@@ -465,7 +465,13 @@ impl SessionTools {
         let entry = called(offering, call);
         let server = entry.and_then(|entry| offering.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
-            return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
+            let is_closed =
+                (call.facts.as_ref()).is_some_and(|facts| offering.is_closed(&facts.tool.server));
+            return Err(Box::new(if is_closed {
+                closed_tool(call)
+            } else {
+                gone_tool(self.place.runtime.lack(), call)
+            }));
         };
         let hosts = hosts::shown(self, Some(facts));
         if self

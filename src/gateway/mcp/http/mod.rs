@@ -75,7 +75,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
         Err(error) => return error.into_response(),
     };
     if !caller.user.role.may_act() {
-        let text = "a viewer may read, not ask the agent";
+        let text = "your role may not ask the agent: it has no sessions";
         return ApiError::new(Code::NotAllowed, text).into_response();
     }
     let session = parts.headers.get(&SESSION);

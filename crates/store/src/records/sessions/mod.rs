@@ -163,7 +163,7 @@ impl<'s> Sessions<'s> {
         let busy = [SessionState::Running, SessionState::Waiting].map(SessionState::as_str);
         let sql = "SELECT s.* FROM sessions s JOIN users u ON u.tenant = s.tenant AND u.id = s.owner \
                    JOIN tenants t ON t.id = s.tenant WHERE s.state IN ($1, $2) \
-                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+                   AND (u.is_disabled OR u.role IN ('viewer', 'approver') OR t.suspended_at IS NOT NULL)";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![busy[0], busy[1]]).await?;
         rows.into_iter()
             .map(|row| row.into_row().map(|row| row.key))

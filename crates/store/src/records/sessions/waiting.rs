@@ -22,6 +22,7 @@ impl DecidableSessions {
     fn asks(&self) -> &'static str {
         match self.role {
             Role::Viewer => "0",
+            Role::Approver => "asks_approvers",
             Role::Member => "asks_members",
             Role::Admin => "asks_admins",
             Role::Owner => "asks_owners",

@@ -120,6 +120,7 @@ mod tests {
         "texts.owner",
         "mcp_servers.owner",
         "model_requests.owner",
+        "group_spend.owner",
         "request_tools.owner",
         "tool_calls.owner",
         "daily_spend.owner",

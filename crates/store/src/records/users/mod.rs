@@ -346,12 +346,12 @@ impl<'s> Users<'s> {
         Ok(done.is_some())
     }
 
-    /// Returns true if a person may no longer act: they are disabled or a viewer, or their tenant is
+    /// Returns true if a person may no longer act: they are disabled, a viewer or an approver, or their tenant is
     /// suspended.
     pub async fn is_barred(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let sql = "SELECT u.id FROM users u JOIN tenants t ON t.id = u.tenant \
                    WHERE u.tenant = $1 AND u.id = $2 \
-                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+                   AND (u.is_disabled OR u.role IN ('viewer', 'approver') OR t.suspended_at IS NOT NULL)";
         let whom = args![tenant.as_str(), id.as_str()];
         let row: Option<(String,)> = self.db.fetch_optional(sql, whom).await?;
         Ok(row.is_some())
