@@ -95,9 +95,9 @@ impl RuleAccess<'_> {
             RuleWhose::Group(id) => {
                 let groups = self.sessions.records().user_groups();
                 let members = groups.members(&caller.tenant.id, id).await?;
-                let members = members.into_iter().map(|member| member.user).collect();
+                let members: HashSet<UserId> = members.into_iter().map(|it| it.user).collect();
                 Some(
-                    self.others_calls(caller, &rule, &offering, Some(members))
+                    self.others_calls(caller, &rule, &offering, Some(&members))
                         .await?,
                 )
             }
@@ -160,11 +160,11 @@ impl RuleAccess<'_> {
         caller: &Caller,
         rule: &Rule,
         offering: &ToolOffering,
-        members: Option<HashSet<UserId>>,
+        members: Option<&HashSet<UserId>>,
     ) -> Result<OthersCalls, RuleError> {
         let sessions = self.sessions.records().sessions();
         let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;
-        let is_meant = |owner: &UserId| members.as_ref().is_none_or(|all| all.contains(owner));
+        let is_meant = |owner: &UserId| members.is_none_or(|all| all.contains(owner));
         rows.retain(|row| row.owner != caller.user.id && is_meant(&row.owner));
         let past = self.past_calls(&rows).await;
         // A tool that the caller is not offered belongs to another person.

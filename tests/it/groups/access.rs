@@ -35,7 +35,7 @@ async fn a_server_that_groups_name_is_open_to_their_members_alone() {
         api.add("ledger", shell("say fine")).await;
         wait_for_health(&mut house.socket, "ledger", "healthy").await;
         house.call().await;
-        let card = house.socket.wait_for_approval().await;
+        house.socket.wait_for_approval().await;
         // What waits is refused as soon as the server is closed to its person.
         let named = house.name(json!({ "servers": ["ledger"] })).await;
         assert_eq!(named["servers"], json!(["ledger"]));
@@ -44,7 +44,6 @@ async fn a_server_that_groups_name_is_open_to_their_members_alone() {
             decided.contains("only for members of its groups"),
             "{decided}"
         );
-        drop(card);
         house
             .ann
             .get("/api/mcp/ledger")
@@ -178,7 +177,7 @@ async fn a_model_that_groups_name_is_open_to_their_members_alone() {
         let member = format!("/api/groups/{}/members/{}", house.group, house.ann_id);
         house.owner.put(&member, json!({})).await.done();
         assert_eq!(models(&house.ann).await, ["small", "large"]);
-        house.ann.put(&path, wanted).await.done();
+        house.ann.put(&path, wanted).await.ok(202);
         socket.say("hello").await;
         socket.wait_for_answer().await;
         // From the next message on the session has to choose another one.
@@ -187,7 +186,7 @@ async fn a_model_that_groups_name_is_open_to_their_members_alone() {
         let refused = house.ann.post(&messages, json!({ "text": "more" })).await;
         refused.problem(403, "not_allowed");
         let small = json!({ "provider": "lab", "model": "small" });
-        house.ann.put(&path, small).await.done();
+        house.ann.put(&path, small).await.ok(202);
         socket.say("hello").await;
         socket.wait_for_answer().await;
         // A whole provider is limited in the same way, and its managers see it still.

@@ -133,7 +133,7 @@ impl From<GroupMember> for MemberItem {
 impl From<GroupView> for GroupDetails {
     fn from(view: GroupView) -> Self {
         let members = view.members.len().try_into().unwrap_or(u64::MAX);
-        let named = |kind| {
+        let named = |kind: AccessKind| {
             let things = view.named.iter().filter(move |thing| thing.kind == kind);
             things.map(|thing| thing.name.clone()).collect()
         };

@@ -187,7 +187,8 @@ impl ListedRow {
     pub(super) fn into_listed(self) -> Result<ListedBudget, Error> {
         let budget = self.columns.into_budget()?;
         let is_of_group = budget.level.is_of_group();
-        let is_for_each = budget.subject.is_empty() && budget.level != BudgetLevel::Tenant;
+        let is_for_each = budget.level == BudgetLevel::GroupEach
+            || (budget.subject.is_empty() && budget.level != BudgetLevel::Tenant);
         Ok(ListedBudget {
             standing: BudgetStanding {
                 source: if is_for_each {
