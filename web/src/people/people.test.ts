@@ -2,8 +2,8 @@ import { enableAutoUnmount, flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { nextTick, reactive } from 'vue'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { door as groupDoor } from '@/groups/groups'
 import { i18n } from '@/locales'
-import { door as groupDoor } from '@/roles/door'
 import { usePerson } from '@/stores/person'
 import { politeText } from '@/ui/announcer'
 import { RequestError } from '@/wire/request'
@@ -230,11 +230,13 @@ describe('the list', () => {
       most = Math.max(most, running)
       await Promise.resolve()
       running -= 1
+      return undefined
     }
     const signOut = vi.spyOn(door, 'signOut').mockImplementation(work)
     const join = vi.spyOn(groupDoor, 'join').mockImplementation(async (_, id) => {
       await work()
       if (id === 'usr_eve') throw no('eve is gone')
+      return undefined
     })
     const boss = me('owner')
     boss.user.rights.push('groups.manage')

@@ -1,6 +1,6 @@
 import { flushPromises, mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { door as groupDoor } from '@/roles/door'
+import { door as groupDoor } from '@/groups/groups'
 import { refused, spyOnDoor } from '@/rules/testing'
 import { TYPING_MS } from '@/rules/door'
 import { rest } from '@/wire/rest'
