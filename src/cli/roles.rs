@@ -135,7 +135,7 @@ pub(super) enum GroupCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Open models and MCP servers only to the members, and to those of other groups with the same name of them.
+    /// Keep models and MCP servers for the members, and for those of other groups that limit the same.
     Limit {
         /// The name of the group.
         group: String,

@@ -227,9 +227,8 @@ impl GroupView {
         for (kind, names) in wanted {
             let Some(names) = names else { continue };
             if names.len() > MOST_NAMED {
-                return Err(Error::Refused(
-                    "a group may name 200 models and 200 servers",
-                ));
+                let (field, reason) = (field_of(kind), "may have 200 names");
+                return Err(Error::Invalid { field, reason });
             }
             let wanted: BTreeSet<NamedThing> = names
                 .iter()
@@ -246,6 +245,7 @@ impl GroupView {
 
 /// Checks the name of a model or a server.
 fn checked(kind: AccessKind, name: &str) -> Result<NamedThing, Error> {
+    let field = field_of(kind);
     let name = name.trim();
     let is_usable = !name.is_empty()
         && name.len() <= MAX_NAME_BYTES
@@ -253,19 +253,26 @@ fn checked(kind: AccessKind, name: &str) -> Result<NamedThing, Error> {
         && !name.starts_with('/')
         && !name.ends_with('/');
     if !is_usable {
-        return Err(Error::Refused(
-            "a model is named as `provider/model` or by its provider, a server by its name",
-        ));
+        let reason =
+            "names a model as `provider/model` or by its provider, and a server by its name";
+        return Err(Error::Invalid { field, reason });
     }
     if kind == AccessKind::Server && name == BUNDLED_SERVER {
-        return Err(Error::Refused(
-            "the tools of the sandbox are open to everybody: no group can name them",
-        ));
+        let reason = "cannot have `sandbox`: its tools are open to everybody";
+        return Err(Error::Invalid { field, reason });
     }
     Ok(NamedThing {
         kind,
         name: name.to_owned(),
     })
+}
+
+/// The field that names things of a kind.
+fn field_of(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Model => "models",
+        AccessKind::Server => "servers",
+    }
 }
 
 impl Tenancy {

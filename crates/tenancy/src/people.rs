@@ -61,7 +61,7 @@ impl<'a> People<'a> {
         found.ok_or(Error::NotFound("person"))
     }
 
-    /// Adds a person. Admins add viewers and members, owners anybody.
+    /// Adds a person. Admins add viewers, approvers and members, owners anybody.
     pub async fn add(self, new: NewPerson) -> Result<User, Error> {
         self.check_may_give(new.role)?;
         let new = NewPerson {
@@ -260,7 +260,7 @@ impl<'a> People<'a> {
         ))
     }
 
-    /// Checks that the caller may give a role, or change somebody who has it: admins viewers and members,
+    /// Checks that the caller may give a role, or change somebody who has it: admins viewers, approvers and members,
     /// owners everybody.
     fn check_may_give(&self, role: Role) -> Result<(), Error> {
         self.check(Right::ManagePeople)?;

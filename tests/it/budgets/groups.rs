@@ -55,7 +55,7 @@ impl Team {
         self.app.model.forget_rest();
         self.app.model.will(counted("well", (5_000, 5)));
         socket.say(&"word ".repeat(4_900)).await;
-        let ends = |name: &str| name == "agent:error" || name == "agent:message";
+        let ends = |name: &str| name == "agent:error" || name == "agent:response";
         let end = socket.wait_where(|said| ends(&said.name)).await;
         if end.name == "agent:error" {
             assert_eq!(end.rest()["code"], "budget_exhausted", "{end:?}");

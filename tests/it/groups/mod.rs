@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use crate::rest::Client;
 use crate::support::{Person, TestApp, TestSocket};
 
+/// Tools run in real sandboxes.
+const SANDBOXED: [(&str, &str); 1] = [("SPL_SANDBOX", "bubblewrap")];
+
 /// A tenant with an owner, a group, and a member of the tenant with an open session.
 struct House {
     app: TestApp,
     owner: Client,
     boss: Person,
     ann: Client,
-    person: Person,
     ann_id: String,
     group: String,
     socket: TestSocket,
@@ -24,7 +26,7 @@ struct House {
 
 impl House {
     async fn start(extra: &[(&str, &str)]) -> Self {
-        let app = TestApp::start_with(&[&[("SPL_SANDBOX", "bubblewrap")], extra].concat()).await;
+        let app = TestApp::start_with(&[&SANDBOXED[..], extra].concat()).await;
         let boss = app.person_with("acme", Role::Owner).await;
         let owner = Client::with_key(&app, &boss.key);
         let person = app.person_with("acme", Role::Member).await;
@@ -44,7 +46,6 @@ impl House {
             owner,
             boss,
             ann,
-            person,
             ann_id,
             group,
             socket,

@@ -37,7 +37,7 @@ macro_rules! rights {
 }
 
 rights! {
-    /// See the people of the tenant; invite, add and change viewers and members.
+    /// See the people of the tenant; invite, add and change viewers, approvers and members.
     ManagePeople = "people.manage",
     /// Make and change admins and owners, and give every right.
     ManageAdmins = "people.manage_admins",

@@ -208,7 +208,7 @@ async fn list_people(
     }))
 }
 
-/// Adds a person to the caller's tenant. Admins add viewers and members, owners anybody.
+/// Adds a person to the caller's tenant. Admins add viewers, approvers and members, owners anybody.
 #[utoipa::path(post, path = "/api/people", tag = "people", request_body = AddPersonRequest,
     responses((status = 201, body = PersonItem), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 409, body = Problem)))]
@@ -230,7 +230,7 @@ async fn add_person(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// Changes a person's role, or ends or restores their access. Admins change viewers and members, owners
+/// Changes a person's role, or ends or restores their access. Admins change viewers, approvers and members, owners
 /// everybody; a tenant keeps one owner who may enter.
 #[utoipa::path(patch, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
     request_body = ChangePersonRequest,
@@ -254,7 +254,7 @@ async fn change_person(
 }
 
 /// Deletes a person for good, within seconds, with their sessions and files, keys, rules, skills and MCP servers. What
-/// they used stays counted, without their name. Admins delete viewers and members, owners everybody; a tenant keeps
+/// they used stays counted, without their name. Admins delete viewers, approvers and members, owners everybody; a tenant keeps
 /// one owner who may enter.
 #[utoipa::path(delete, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
     request_body = DeletePersonRequest,
@@ -272,7 +272,7 @@ async fn delete_person(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Signs a person out of every browser; their keys stay. Admins sign out viewers and members, owners everybody.
+/// Signs a person out of every browser; their keys stay. Admins sign out viewers, approvers and members, owners everybody.
 #[utoipa::path(post, path = "/api/people/{id}/sign-out", tag = "people",
     params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
@@ -293,7 +293,7 @@ fn person_id(id: &str) -> Result<UserId, ApiError> {
 
 fn role_of(name: &str) -> Result<Role, ApiError> {
     Role::parse(name).ok_or_else(|| {
-        let text = "`role` is `viewer`, `member`, `admin` or `owner`";
+        let text = "`role` is `viewer`, `approver`, `member`, `admin` or `owner`";
         ApiError::of_field(Code::InvalidArguments, "role", text)
     })
 }
