@@ -54,6 +54,10 @@ const PARTS_OF_ASSISTANTS: [&str; 3] = [
      (SELECT id FROM assistants WHERE tenant = $1 AND owner = $2)",
 ];
 
+/// Deletes the warnings of budgets that groups give each member: these name the group and the user.
+const WARNINGS_OF_GROUPS: &str =
+    "DELETE FROM budget_warnings WHERE tenant = $1 AND subject LIKE '% ' || $2";
+
 /// Deletes the files of skills that no skill has any more.
 const ORPHANS: &str = "DELETE FROM skill_bundles WHERE tenant = $1 AND hash NOT IN \
                        (SELECT hash FROM skills WHERE tenant = $1)";
@@ -96,6 +100,7 @@ impl Users<'_> {
         let purges = PARTS_OF_ASSISTANTS.iter().chain(PURGES);
         let mut statements: Vec<Statement> =
             purges.map(|sql| Statement::new(*sql, whom())).collect();
+        statements.push(Statement::new(WARNINGS_OF_GROUPS, whom()));
         statements.push(Statement::new(ORPHANS, args![tenant.as_str()]));
         let last = "DELETE FROM users WHERE tenant = $1 AND id = $2 AND delete_at IS NOT NULL";
         let last = Statement::required(last, whom());
