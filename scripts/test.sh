@@ -40,6 +40,11 @@ contract_test() {
     TARGET=$target tests/openapi/contract "$target/debug/sepal"
 }
 
+# A public test suite of SCIM asks a real gateway.
+scim_test() {
+    TARGET=$target tests/scim/suite "$target/debug/sepal"
+}
+
 test_unit() {
     step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Unit tests of Rust' cargo test --locked --workspace --lib --bins
@@ -154,6 +159,7 @@ run_tests() {
         # No merge waits for the pages of our own code.
         step 'Documentation of Rust' document_rust
         step 'The REST door against its description' contract_test
+        step 'The SCIM door against a public test suite' scim_test
         step 'Search and list at their sizes' linted tests/servers/servers postgres \
             cargo test --locked --workspace --test scale -- --test-threads=1 --nocapture
         step 'A real model server' real_model_test

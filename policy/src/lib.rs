@@ -27,5 +27,5 @@ pub use glob::Glob;
 pub use propose::{Proposal, Reach, propose};
 pub use rule::{Approver, Approvers, Effect, Example, Examples, Network, Rule, Scope};
 pub use rules::{Problem, Rules};
-pub use sentence::{sentence, subject};
+pub use sentence::{sentence, sentence_of, subject};
 pub use shell::Unread;

@@ -79,7 +79,7 @@ prop_compose! {
             binding: binding && effect == Effect::Ask,
             reviewed: reviewed
                 && effect == Effect::Ask
-                && matches!(scope, Scope::Tenant | Scope::Installation),
+                && matches!(scope, Scope::Group | Scope::Tenant | Scope::Installation),
             ..Rule::new("", effect, scope)
         }
     }

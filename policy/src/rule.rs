@@ -51,15 +51,17 @@ impl Effect {
 pub enum Scope {
     Session,
     Person,
+    Group,
     Tenant,
     Installation,
 }
 
 impl Scope {
     /// All scopes, nearest first.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Session,
         Self::Person,
+        Self::Group,
         Self::Tenant,
         Self::Installation,
     ];

@@ -8,9 +8,14 @@ const ANY_WORDS: &str = "even ones that write files or run programs";
 
 /// Formats the rule as an English sentence, or two.
 pub fn sentence(rule: &Rule) -> String {
+    sentence_of(rule, None)
+}
+
+/// The same with the name of the group, if the rule is of a group.
+pub fn sentence_of(rule: &Rule, group: Option<&str>) -> String {
     if let Some(network) = &rule.network {
         let hosts = hosts(network);
-        return format!("{}, let commands reach {hosts}.", duration(rule));
+        return format!("{}, let commands reach {hosts}.", duration(rule, group));
     }
     let except: Vec<String> = rule.except.iter().map(of_conditions).collect();
     let except = if except.is_empty() {
@@ -18,7 +23,7 @@ pub fn sentence(rule: &Rule) -> String {
     } else {
         format!(", except {}", except.join(", or "))
     };
-    let mut text = format!("{}, {}{except}.", duration(rule), action(rule));
+    let mut text = format!("{}, {}{except}.", duration(rule, group), action(rule));
     if rule.allows_everything() {
         text = format!("Everything: {}", with_small_letter(&text));
     }
@@ -37,12 +42,14 @@ fn with_small_letter(text: &str) -> String {
     first.into_iter().chain(signs).collect()
 }
 
-fn duration(rule: &Rule) -> String {
-    let whom = match rule.scope {
-        Scope::Session => "in this session",
-        Scope::Person => "for you",
-        Scope::Tenant => "for everybody in this tenant",
-        Scope::Installation => "for everybody on this installation",
+fn duration(rule: &Rule, group: Option<&str>) -> String {
+    let whom = match (rule.scope, group) {
+        (Scope::Session, _) => "in this session".to_owned(),
+        (Scope::Person, _) => "for you".to_owned(),
+        (Scope::Group, Some(group)) => format!("for the members of “{group}”"),
+        (Scope::Group, None) => "for the members of a group".to_owned(),
+        (Scope::Tenant, _) => "for everybody in this tenant".to_owned(),
+        (Scope::Installation, _) => "for everybody on this installation".to_owned(),
     };
     match (rule.until_ms, rule.scope) {
         (Some(until_ms), _) => format!("Until {}, {whom}", date(until_ms)),

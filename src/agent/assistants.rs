@@ -7,7 +7,8 @@ use super::attachments::Attachments;
 use super::mailbox::store_away;
 use crate::agent::row_error::RowError;
 use crate::domain::{
-    AssistantId, Attachment, BlobId, Caller, Code, Right, Role, SessionKey, Share, TenantId, UserId,
+    AssistantId, Attachment, BlobId, Caller, Code, GroupAccess, Right, Role, SessionKey, Share,
+    TenantId, Used, UserId,
 };
 use crate::providers::{Providers, WantedModel};
 use crate::session::{AssistantDefinition, ModelChoice, Narrowing, Refusal, SessionAssistant};
@@ -338,6 +339,7 @@ impl<'s> Assistants<'s> {
         choice: Option<AssistantChoice>,
     ) -> Result<SessionStart, Refusal> {
         let whose = (&caller.tenant.id, &caller.user.id);
+        let access = self.providers.refresh_access(whose.0).await;
         let Some(AssistantChoice { id, narrowed }) = choice else {
             let model = (!wanted.is_empty()).then(|| self.providers.choose(whose, wanted, None));
             return Ok(SessionStart {
@@ -349,7 +351,8 @@ impl<'s> Assistants<'s> {
         let (view, definition) = self.read(caller, &id).await?;
         check_level(view.level, AssistantLevel::Use)?;
         narrowed.check(&definition)?;
-        let default = definition.default_model().unwrap_or_else(|| {
+        let is_open = |choice: &ModelChoice| self.providers.may_use(whose, choice);
+        let default = definition.default_model(is_open).unwrap_or_else(|| {
             let default = self.providers.default_choice(whose);
             ModelChoice {
                 effort: definition.effort.or(default.effort),
@@ -364,6 +367,7 @@ impl<'s> Assistants<'s> {
             definition: Arc::new(definition),
             narrowed,
         };
+        check_servers(&access, whose.1, &assistant)?;
         Ok(SessionStart {
             model: Some(model),
             assistant: Some(Arc::new(assistant)),
@@ -511,6 +515,8 @@ pub(super) async fn admit_turn(
     due: &[Attachment],
 ) -> Result<(), Refusal> {
     usable(records, &key.tenant, owner, assistant).await?;
+    let access = records.group_access().of_tenant(&key.tenant).await;
+    check_servers(&access.map_err(|error| away(&error))?, owner, assistant)?;
     if due.is_empty() {
         return Ok(());
     }
@@ -540,6 +546,28 @@ pub(super) async fn newest(
         definition: Arc::new(definition.ok_or_else(|| gone(assistant))?),
         narrowed: assistant.narrowed.clone(),
     }))
+}
+
+/// Refuses an assistant that names a server which groups keep for their members, to everybody else.
+fn check_servers(
+    access: &GroupAccess,
+    user: &UserId,
+    assistant: &SessionAssistant,
+) -> Result<(), Refusal> {
+    let named = assistant.definition.tools.iter().flat_map(|tools| &tools.0);
+    let mut named = named.map(|tools| tools.server.as_str());
+    let closed = named.find(|server| {
+        assistant.allows_server(server) && !access.may_use(user, Used::Server(server))
+    });
+    let Some(server) = closed else {
+        return Ok(());
+    };
+    let text = format!(
+        "the assistant `{}` uses the server `{server}`, which is only for members of its groups, and you are \
+         in none of them: ask an administrator of your tenant, or use another assistant",
+        assistant.definition.name
+    );
+    Err(Refusal::of_field(Code::NotAllowed, "assistant", text))
 }
 
 /// Returns the row of a session's assistant, if the owner may use it now.

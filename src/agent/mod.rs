@@ -14,6 +14,7 @@ mod feed;
 #[cfg(test)]
 mod fuzz;
 mod journal;
+mod key_limits;
 mod mailbox;
 mod notifications;
 mod request;
@@ -53,6 +54,7 @@ pub use feed::{
     Feed, FeedItem, GoingOn, Notice, OmittedHistory, OthersSession, QueueState,
     SessionSubscription, SessionView, ShownEvent, Signal, TurnView, UsageState,
 };
+pub use key_limits::require_scope;
 pub use mailbox::{Acknowledgement, damaged, limit_reached};
 pub use notifications::{
     BatchNotice, MailSetting, MailText, NewWebhook, NotificationError, NotificationForms,

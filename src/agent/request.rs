@@ -5,6 +5,9 @@
 //! submission enters a mailbox. The session's task adds what its state alone can say, such as the call that a
 //! decision changes, which gives the [`Command`].
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::domain::{Actor, BlobId, CallId, Gesture, ResourceRef, Role, ToolRef, UserId};
@@ -78,6 +81,8 @@ pub struct ViewRequest {
 pub(super) struct Submission {
     /// The person who asks. The session's task checks that they may.
     pub(super) by: UserId,
+    /// The servers that the person's key is limited to.
+    pub(super) servers: Option<Arc<BTreeSet<String>>>,
     pub(super) action: SessionAction,
     /// The fresh gesture that came with a decision.
     pub(super) gesture: Option<Gesture>,
@@ -114,6 +119,11 @@ impl SessionAction {
     /// Returns true if the action begins a turn that a model answers.
     fn begins_turn(&self) -> bool {
         self.says() || matches!(self, Self::Command(Command::Retry))
+    }
+
+    /// Returns true if the action chooses or asks a model, so that it counts for whom that is open.
+    pub(super) fn asks_model(&self) -> bool {
+        self.begins_turn() || matches!(self, Self::Choose(_))
     }
 
     /// Returns true if the action may cause a call to run.

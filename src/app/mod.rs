@@ -243,6 +243,7 @@ fn gateway_state(
         access: Arc::new(access_rules(settings)),
         auth_mode: settings.auth.mode,
         oidc: oidc::doors(&settings.auth)?,
+        proxy: oidc::proxy(&settings.auth.proxy)?.map(Arc::new),
         installation: Arc::new(Installation {
             name: settings.agent.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,18 +1,21 @@
 //! `sepal admin`: manages tenants, people and keys, beside a running server.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use crate::config::LoadedSettings;
-use crate::domain::{ApiKeyId, Role};
+use crate::domain::{ApiKeyId, KeyGrant, KeyScope, KeyScopes, Role, SessionId, Timestamp};
 use crate::store::records::TenantStanding;
-use crate::tenancy::{NewInvitation, NewPerson, Tenancy};
+use crate::tenancy::{NewInvitation, NewKey, NewPerson, Tenancy};
 use anyhow::Context as _;
 use clap::{Subcommand, ValueEnum};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::named::{Of, find};
 use super::roles::{self, GroupCommand, RoleCommand};
+use super::scim_tokens::{self, ScimTokenCommand};
 use super::{Beside, complain, say};
 
 #[derive(Subcommand)]
@@ -26,12 +29,18 @@ pub(super) enum AdminCommand {
     /// API keys of a tenant.
     #[command(subcommand)]
     Key(KeyCommand),
+    /// Service accounts of a tenant: users for programs, who have keys and no other way in.
+    #[command(subcommand)]
+    ServiceAccount(ServiceAccountCommand),
     /// Custom roles of a tenant: named sets of rights.
     #[command(subcommand)]
     Role(RoleCommand),
     /// Groups of people of a tenant.
     #[command(subcommand)]
     Group(GroupCommand),
+    /// Tokens by which a company's directory manages people and groups of a tenant (SCIM).
+    #[command(subcommand)]
+    ScimToken(ScimTokenCommand),
 }
 
 #[derive(Subcommand)]
@@ -178,15 +187,82 @@ pub(super) enum UserCommand {
     },
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum ScopeName {
+    /// See.
+    Read,
+    /// Begin sessions, send messages, and change own sessions.
+    Message,
+    /// Decide calls, and give rules of one's own.
+    Decide,
+    /// Change servers, providers, people and settings.
+    Administer,
+}
+
+impl From<ScopeName> for KeyScope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::Read => Self::Read,
+            ScopeName::Message => Self::Message,
+            ScopeName::Decide => Self::Decide,
+            ScopeName::Administer => Self::Administer,
+        }
+    }
+}
+
+#[derive(Subcommand)]
+pub(super) enum ServiceAccountCommand {
+    /// Create a service account. Its keys are made by `sepal admin key add`; `sepal admin user` disables and deletes
+    /// it.
+    Add {
+        /// Its name.
+        name: String,
+        #[command(flatten)]
+        of: Of,
+        /// Its role, never `owner`.
+        #[arg(long, value_enum, default_value = "member")]
+        role: RoleName,
+    },
+    /// Rename a service account.
+    Rename {
+        /// Its name.
+        name: String,
+        /// The new name.
+        new: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// List the service accounts of a tenant.
+    List {
+        #[command(flatten)]
+        of: Of,
+    },
+}
+
 #[derive(Subcommand)]
 pub(super) enum KeyCommand {
-    /// Create a key with the rights of a person; it is printed once.
+    /// Create a key with the rights of a person or service account, or fewer; it is printed once.
     Add {
         /// The purpose of the key.
         label: String,
-        /// The person whose rights the key has.
+        /// The person or service account whose rights the key has.
         #[arg(long)]
         user: String,
+        /// What the key may do; say it once for each. Without it, the key may do everything that its limits
+        /// allow.
+        #[arg(long = "scope", value_enum)]
+        scopes: Vec<ScopeName>,
+        /// A session of theirs, `ses_…`, that the key may use; say it once for each. Without it, the key may use
+        /// all of theirs.
+        #[arg(long = "session")]
+        sessions: Vec<String>,
+        /// An MCP server whose tools the key's sessions may use; say it once for each. Without it, they may use
+        /// all of theirs.
+        #[arg(long = "server")]
+        servers: Vec<String>,
+        /// Days until the key ends; without it, the key is valid until it is revoked.
+        #[arg(long)]
+        days: Option<u32>,
         #[command(flatten)]
         of: Of,
     },
@@ -213,8 +289,10 @@ pub(super) async fn run(
         AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,
         AdminCommand::User(command) => user(&beside, loaded, command).await,
         AdminCommand::Key(command) => key(&beside.tenancy, command).await,
+        AdminCommand::ServiceAccount(command) => service_account(&beside.tenancy, command).await,
         AdminCommand::Role(command) => roles::role(&beside.tenancy, command).await,
         AdminCommand::Group(command) => roles::group(&beside.tenancy, command).await,
+        AdminCommand::ScimToken(command) => scim_tokens::run(&beside.tenancy, command).await,
     };
     beside.close().await;
     done.map(|()| ExitCode::SUCCESS)
@@ -371,6 +449,8 @@ async fn list_users(tenancy: &Tenancy, tenant: &str) -> anyhow::Result<()> {
         let user = person.user;
         let more = if user.installation_admin {
             "  installation admin"
+        } else if person.is_service {
+            "  service account"
         } else {
             ""
         };
@@ -406,12 +486,23 @@ async fn add_user(tenancy: &Tenancy, tenant: &str, person: NewPerson) -> anyhow:
 
 async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
     match command {
-        KeyCommand::Add { label, user, of } => {
+        KeyCommand::Add {
+            label,
+            user,
+            scopes,
+            sessions,
+            servers,
+            days,
+            of,
+        } => {
             let user = find(tenancy, &of, &user).await?;
-            let key = tenancy
-                .administration()
-                .create_key(&user.tenant, &user.id, &label)
-                .await?;
+            let new = NewKey {
+                name: label,
+                expires_at: days.map(|days| expiry(tenancy.now(), days)),
+                grant: grant(&scopes, &sessions, servers)?,
+            };
+            let administration = tenancy.administration();
+            let key = administration.add_key(&user.tenant, &user.id, new).await?;
             say(&format!(
                 "{}  shown only now:\n{}",
                 key.id,
@@ -426,7 +517,16 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
                 } else {
                     ""
                 };
-                say(&format!("{}  {}{state}", key.id, key.name));
+                let scopes = key.grant.scopes.names().join(",");
+                let limits = if key.grant.is_confined() {
+                    "  limited"
+                } else {
+                    ""
+                };
+                say(&format!(
+                    "{}  {}  {scopes}{limits}{state}",
+                    key.id, key.name
+                ));
             }
         }
         KeyCommand::Revoke { id, of } => {
@@ -438,6 +538,77 @@ async fn key(tenancy: &Tenancy, command: KeyCommand) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+async fn service_account(tenancy: &Tenancy, command: ServiceAccountCommand) -> anyhow::Result<()> {
+    let admin = tenancy.administration();
+    match command {
+        ServiceAccountCommand::Add { name, of, role } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            let role = role.into();
+            let user = admin
+                .create_service_account(&tenant.id, &name, role)
+                .await?;
+            say(&format!(
+                "Created the service account `{}` in tenant `{}`. Next: sepal admin key add PURPOSE --user '{}' \
+                 --tenant {}",
+                user.name, tenant.name, user.name, tenant.name
+            ));
+        }
+        ServiceAccountCommand::Rename { name, new, of } => {
+            let user = find(tenancy, &of, &name).await?;
+            admin
+                .rename_service_account(&user.tenant, &user.id, &new)
+                .await?;
+            say("Done.");
+        }
+        ServiceAccountCommand::List { of } => {
+            let tenant = admin.find_tenant(&of.tenant).await?;
+            let users = admin.users(&tenant.id).await?.into_iter();
+            for account in users.filter(|user| user.is_service) {
+                let state = if account.is_disabled {
+                    "  disabled"
+                } else {
+                    ""
+                };
+                let user = account.user;
+                say(&format!(
+                    "{}  {}  {}{state}",
+                    user.id,
+                    user.name,
+                    user.role.as_str()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a key may do, from the options of the command line.
+fn grant(
+    scopes: &[ScopeName],
+    sessions: &[String],
+    servers: Vec<String>,
+) -> anyhow::Result<KeyGrant> {
+    let parse = |id: &String| {
+        SessionId::parse(id).with_context(|| format!("`{id}` is no id of a session (`ses_…`)"))
+    };
+    let sessions: BTreeSet<SessionId> = sessions.iter().map(parse).collect::<Result<_, _>>()?;
+    let scopes: KeyScopes = scopes.iter().map(|scope| KeyScope::from(*scope)).collect();
+    let servers: BTreeSet<String> = servers.into_iter().collect();
+    Ok(KeyGrant::within(
+        Some(scopes).filter(|scopes| !scopes.is_empty()),
+        Some(sessions).filter(|sessions| !sessions.is_empty()),
+        Some(servers)
+            .filter(|servers| !servers.is_empty())
+            .map(Arc::new),
+    ))
+}
+
+/// The time that many days from now.
+fn expiry(now: Timestamp, days: u32) -> Timestamp {
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+    Timestamp(now.0.saturating_add(i64::from(days).saturating_mul(DAY_MS)))
 }
 
 /// Asks for a name to be typed before what has it is deleted with all its data.

@@ -8,6 +8,7 @@ mod health;
 mod named;
 mod replay;
 mod roles;
+mod scim_tokens;
 mod serve;
 
 use std::io::Write as _;

@@ -5,9 +5,9 @@ use clap::Subcommand;
 
 use super::named::{Of, find};
 use super::say;
-use crate::domain::{Right, Rights, Tenant};
+use crate::domain::{AccessKind, Right, Rights, Tenant};
 use crate::store::records::CustomRole;
-use crate::tenancy::{Administration, RoleDraft, Tenancy};
+use crate::tenancy::{AccessChange, Administration, GroupView, RoleDraft, Tenancy};
 
 #[derive(Subcommand)]
 pub(super) enum RoleCommand {
@@ -92,7 +92,7 @@ pub(super) enum GroupCommand {
         #[command(flatten)]
         of: Of,
     },
-    /// Show the members and roles of a group.
+    /// Show the members and roles of a group, and what is limited to it.
     Show {
         /// Its name.
         name: String,
@@ -132,6 +132,32 @@ pub(super) enum GroupCommand {
         group: String,
         /// The name of the role.
         role: String,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Keep models and MCP servers for the members, and for those of other groups that limit the same.
+    Limit {
+        /// The name of the group.
+        group: String,
+        /// A model as `provider/model`, or a provider with all its models; say it once for each.
+        #[arg(long = "model")]
+        models: Vec<String>,
+        /// An MCP server; say it once for each.
+        #[arg(long = "server")]
+        servers: Vec<String>,
+        #[command(flatten)]
+        of: Of,
+    },
+    /// Stop limiting models and MCP servers to the members. What no group limits is open to everybody.
+    Unlimit {
+        /// The name of the group.
+        group: String,
+        /// A model as `provider/model`, or a provider with all its models; say it once for each.
+        #[arg(long = "model")]
+        models: Vec<String>,
+        /// An MCP server; say it once for each.
+        #[arg(long = "server")]
+        servers: Vec<String>,
         #[command(flatten)]
         of: Of,
     },
@@ -235,6 +261,9 @@ pub(super) async fn group(tenancy: &Tenancy, command: GroupCommand) -> anyhow::R
             for role in view.roles {
                 say(&format!("role    {}", role.name));
             }
+            for thing in &view.named {
+                say(&format!("{:<7} {}", thing.kind.as_str(), thing.name));
+            }
             for member in view.members {
                 let source = member
                     .issuer
@@ -243,38 +272,126 @@ pub(super) async fn group(tenancy: &Tenancy, command: GroupCommand) -> anyhow::R
             }
         }
         GroupCommand::Join { group, user, of } => {
-            let (tenant, group) = find_group(&of, &group).await?;
-            let user = find(tenancy, &of, &user).await?;
-            admin
-                .add_group_member(&tenant.id, &group.id, &user.id)
-                .await?;
-            say("Done.");
+            change_member(tenancy, &of, [&group, &user], true).await?;
         }
         GroupCommand::Leave { group, user, of } => {
-            let (tenant, group) = find_group(&of, &group).await?;
-            let user = find(tenancy, &of, &user).await?;
-            admin
-                .remove_group_member(&tenant.id, &group.id, &user.id)
-                .await?;
-            say("Done.");
+            change_member(tenancy, &of, [&group, &user], false).await?;
         }
         GroupCommand::Give { group, role, of } => {
-            let (tenant, group) = find_group(&of, &group).await?;
-            let role = admin.find_role(&tenant.id, &role).await?;
-            admin
-                .give_group_roles(&tenant.id, &group.id, &[role], &[])
-                .await?;
-            say("Done.");
+            change_role(admin, &of, [&group, &role], true).await?;
         }
         GroupCommand::Take { group, role, of } => {
+            change_role(admin, &of, [&group, &role], false).await?;
+        }
+        GroupCommand::Limit {
+            group,
+            models,
+            servers,
+            of,
+        } => {
             let (tenant, group) = find_group(&of, &group).await?;
-            let role = admin.find_role(&tenant.id, &role).await?;
-            admin
-                .give_group_roles(&tenant.id, &group.id, &[], &[role])
-                .await?;
-            say("Done.");
+            limit(admin, &tenant, &group.id, [models, servers]).await?;
+        }
+        GroupCommand::Unlimit {
+            group,
+            models,
+            servers,
+            of,
+        } => {
+            let (tenant, group) = find_group(&of, &group).await?;
+            unlimit(admin, &tenant, &group.id, [models, servers]).await?;
         }
     }
+    Ok(())
+}
+
+/// Adds a user to a group, or removes them.
+async fn change_member(
+    tenancy: &Tenancy,
+    of: &Of,
+    [group, user]: [&str; 2],
+    joins: bool,
+) -> anyhow::Result<()> {
+    let admin = tenancy.administration();
+    let tenant = admin.find_tenant(&of.tenant).await?.id;
+    let group = admin.find_group(&tenant, group).await?.id;
+    let user = find(tenancy, of, user).await?.id;
+    if joins {
+        admin.add_group_member(&tenant, &group, &user).await?;
+    } else {
+        admin.remove_group_member(&tenant, &group, &user).await?;
+    }
+    say("Done.");
+    Ok(())
+}
+
+/// Gives a custom role to a group, or takes it.
+async fn change_role(
+    admin: Administration<'_>,
+    of: &Of,
+    [group, role]: [&str; 2],
+    adds: bool,
+) -> anyhow::Result<()> {
+    let tenant = admin.find_tenant(&of.tenant).await?.id;
+    let group = admin.find_group(&tenant, group).await?.id;
+    let role = [admin.find_role(&tenant, role).await?];
+    let (given, taken): (&[_], &[_]) = if adds { (&role, &[]) } else { (&[], &role) };
+    admin
+        .give_group_roles(&tenant, &group, given, taken)
+        .await?;
+    say("Done.");
+    Ok(())
+}
+
+/// Adds models and servers to those that a group names.
+async fn limit(
+    admin: Administration<'_>,
+    tenant: &Tenant,
+    group: &str,
+    [models, servers]: [Vec<String>; 2],
+) -> anyhow::Result<()> {
+    let view = admin.group(&tenant.id, group).await?;
+    let all = |kind, more: Vec<String>| {
+        let known = view.named.iter().filter(move |thing| thing.kind == kind);
+        let known = known.map(|thing| thing.name.clone());
+        Some(known.chain(more).collect())
+    };
+    let change = AccessChange {
+        models: all(AccessKind::Model, models),
+        servers: all(AccessKind::Server, servers),
+    };
+    change_access(admin, (tenant, &view), change).await
+}
+
+/// Removes models and servers from those that a group names.
+async fn unlimit(
+    admin: Administration<'_>,
+    tenant: &Tenant,
+    group: &str,
+    [models, servers]: [Vec<String>; 2],
+) -> anyhow::Result<()> {
+    let view = admin.group(&tenant.id, group).await?;
+    let all = |kind, less: &[String]| {
+        let known = view.named.iter().filter(|thing| thing.kind == kind);
+        let kept = known.filter(|thing| !less.contains(&thing.name));
+        Some(kept.map(|thing| thing.name.clone()).collect())
+    };
+    let change = AccessChange {
+        models: all(AccessKind::Model, &models),
+        servers: all(AccessKind::Server, &servers),
+    };
+    change_access(admin, (tenant, &view), change).await
+}
+
+async fn change_access(
+    admin: Administration<'_>,
+    (tenant, view): (&Tenant, &GroupView),
+    change: AccessChange,
+) -> anyhow::Result<()> {
+    let (given, taken) = view.access_change(change)?;
+    let changed = admin.change_group_access(&tenant.id, &view.group.id, &given, &taken);
+    changed.await?;
+    say("Done.");
     Ok(())
 }
 

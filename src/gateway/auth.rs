@@ -3,7 +3,7 @@
 //! [`authenticate_handshake`].
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{AUTHORIZATION, COOKIE};
+use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -11,11 +11,14 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::GatewayState;
 use super::access::Peer;
 use super::error::ApiError;
+use super::key_scopes;
+use super::proxy;
+use crate::agent::require_scope;
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code, Right, Scope};
+use crate::domain::{Caller, Code, KeyScope, Right, Scope};
 use crate::session::Refusal;
 use crate::store::audit::acting;
-use crate::tenancy::{self, AuthenticatedCaller, Credential};
+use crate::tenancy::{self, AuthenticatedCaller, Credential, SignedIn, Visitor};
 
 /// The header with the CSRF token that a page sends with its cookie on every unsafe method.
 const CSRF: HeaderName = HeaderName::from_static("x-csrf-token");
@@ -32,6 +35,11 @@ const NO_PROVIDER_ADMIN: &str =
 /// The names of the cookie that binds a sign-in at an OpenID provider to the browser that began it.
 const SECURE_FLOW_COOKIE: &str = "__Host-sepal-oidc";
 const PLAIN_FLOW_COOKIE: &str = "sepal-oidc";
+/// The names of the cookie by which a browser is known in which somebody signed in before.
+const SECURE_DEVICE_COOKIE: &str = "__Host-sepal-device";
+const PLAIN_DEVICE_COOKIE: &str = "sepal-device";
+/// The lifetime of that cookie: browsers keep none for longer.
+const DEVICE_SECONDS: u64 = 400 * 24 * 60 * 60;
 
 /// An authenticated caller, with the CSRF token that their page needs.
 #[derive(Debug, Clone)]
@@ -78,8 +86,12 @@ impl FromRequestParts<GatewayState> for AuthenticatedPage {
             return Ok(page.clone());
         }
         let page = Self::authenticate(parts, state).await?;
-        let user = &page.authenticated.caller.user.id;
-        state.limits.pace.count(user, parts.extensions.get())?;
+        let caller = &page.authenticated.caller;
+        state
+            .limits
+            .pace
+            .count(&caller.user.id, parts.extensions.get())?;
+        key_scopes::check(caller, parts)?;
         parts.extensions.insert(page.clone());
         Ok(page)
     }
@@ -118,6 +130,7 @@ impl AuthenticatedPage {
             .authenticate(&credential)
             .await
             .map_err(refused)?;
+        proxy::check(state, parts, &authenticated)?;
         acting::identify(&authenticated.caller);
         Ok(Self {
             authenticated,
@@ -176,7 +189,11 @@ pub async fn authenticate_handshake(
         },
     };
     let entered = state.tenancy.authenticate(&credential).await;
-    entered.map_err(|error| refused(error).into_refusal())
+    let entered = entered.map_err(|error| refused(error).into_refusal())?;
+    proxy::check(state, parts, &entered).map_err(ApiError::into_refusal)?;
+    // Whoever connects is shown something.
+    require_scope(&entered.caller, KeyScope::Read)?;
+    Ok(entered)
 }
 
 /// Returns the owner for `auth.mode none`, which only requests from this machine may use.
@@ -214,6 +231,46 @@ pub(super) fn cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
 /// Reads the cookie of a sign-in that the browser began at an OpenID provider.
 pub(super) fn flow_cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
     cookie_named(headers, flow_cookie_name(peer))
+}
+
+/// Reads the cookie of a browser in which somebody signed in before.
+fn device_cookie(headers: &HeaderMap, peer: Peer) -> Option<SecretString> {
+    cookie_named(headers, device_cookie_name(peer))
+}
+
+/// Reads that cookie from a request.
+pub(super) fn visiting_device(state: &GatewayState, parts: &Parts) -> Option<SecretString> {
+    device_cookie(&parts.headers, state.access.peer(parts))
+}
+
+/// The client who asks to be let in, with the cookie of [`visiting_device`].
+pub(super) fn visitor<'d>(
+    state: &GatewayState,
+    parts: &Parts,
+    device: Option<&'d SecretString>,
+) -> Visitor<'d> {
+    Visitor {
+        peer: state.access.peer(parts).address,
+        device,
+    }
+}
+
+/// Builds the `Set-Cookie` headers for a sign-in: its cookie, and the one by which its browser is known later.
+pub(super) fn sign_in_cookies(
+    state: &GatewayState,
+    parts: &Parts,
+    signed_in: &SignedIn,
+) -> Result<Vec<(HeaderName, HeaderValue)>, ApiError> {
+    let peer = state.access.peer(parts);
+    let mut cookies = vec![(SET_COOKIE, set_cookie(&signed_in.secret, peer)?)];
+    let known = device_cookie(&parts.headers, peer);
+    let user = &signed_in.entered.caller.user.id;
+    if let Some(cookie) = state.tenancy.device_cookie(user, known.as_ref()) {
+        let name = device_cookie_name(peer);
+        let cookie = cookie_header(name, cookie.expose_secret(), DEVICE_SECONDS, peer)?;
+        cookies.push((SET_COOKIE, cookie));
+    }
+    Ok(cookies)
 }
 
 fn cookie_named(headers: &HeaderMap, wanted: &str) -> Option<SecretString> {
@@ -279,6 +336,14 @@ fn flow_cookie_name(peer: Peer) -> &'static str {
         SECURE_FLOW_COOKIE
     } else {
         PLAIN_FLOW_COOKIE
+    }
+}
+
+fn device_cookie_name(peer: Peer) -> &'static str {
+    if peer.is_encrypted {
+        SECURE_DEVICE_COOKIE
+    } else {
+        PLAIN_DEVICE_COOKIE
     }
 }
 

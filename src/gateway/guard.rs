@@ -25,6 +25,7 @@ use super::body_time::in_time;
 use super::error::{self, ApiError};
 use super::idempotency;
 use super::pace::{self, PaceTold};
+use super::scim;
 use super::socket::{PATH as SOCKET_PATH, stream};
 use super::unread_body::read_to_the_end;
 use super::visit::{STREAMS, is_of_agent, told, visit};
@@ -46,6 +47,10 @@ const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 pub(super) const RESOURCE_POLICY: HeaderName =
     HeaderName::from_static("cross-origin-resource-policy");
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// Marks a response that pages of another site may show in a frame. Its own Content-Security-Policy says which.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MayBeFramed;
 
 /// Wraps the routes and the socket layer. Every request passes through this guard.
 pub fn guard(state: &GatewayState, inner: Router) -> Router {
@@ -132,6 +137,7 @@ async fn count(
 async fn finish(mut request: Request, next: Next) -> Response {
     let id = RequestId::from_bits(rand::random());
     let is_data = is_data(request.uri().path());
+    let is_scim = request.uri().path().starts_with(scim::PATH);
     let span = tracing::info_span!(
         "request", request.id = %id, method = %request.method(), path = told(request.uri().path()),
     );
@@ -141,6 +147,7 @@ async fn finish(mut request: Request, next: Next) -> Response {
     let answer = async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<ApiError>() {
+            Some(refused) if is_scim => with_headers_of(&response, error::render_scim(refused)),
             Some(refused) => with_headers_of(&response, error::render(refused, &id)),
             None => response,
         }
@@ -156,10 +163,15 @@ async fn finish(mut request: Request, next: Next) -> Response {
 
 fn is_data(path: &str) -> bool {
     let is_exposed = is_of_agent(path);
-    ["/api/", SOCKET_PATH, "/healthz", "/readyz", "/metrics"]
-        .iter()
-        .any(|start| path.starts_with(start))
-        || is_exposed
+    let data = [
+        "/api/",
+        SOCKET_PATH,
+        scim::PATH,
+        "/healthz",
+        "/readyz",
+        "/metrics",
+    ];
+    data.iter().any(|start| path.starts_with(start)) || is_exposed
 }
 
 /// Copies the headers that a handler or layer added to a refusal: `Allow`, `Vary`, a cookie, CORS.
@@ -174,6 +186,7 @@ fn with_headers_of(from: &Response, mut to: Response) -> Response {
 
 fn add_headers(response: &mut Response, is_data: bool) {
     let policy = if is_data { DATA_POLICY } else { PAGE_POLICY };
+    let may_be_framed = response.extensions_mut().remove::<MayBeFramed>().is_some();
     let headers = response.headers_mut();
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, policy),
@@ -188,6 +201,10 @@ fn add_headers(response: &mut Response, is_data: bool) {
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
+    }
+    if may_be_framed {
+        headers.remove(X_FRAME_OPTIONS);
+        headers.insert(RESOURCE_POLICY, HeaderValue::from_static("cross-origin"));
     }
     if is_data {
         headers

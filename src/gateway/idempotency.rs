@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 use super::GatewayState;
 use super::error::{self, ApiError};
 use super::extract::is_json;
-use crate::domain::{Caller, Code, RequestId, Timestamp};
+use crate::domain::{Caller, Code, KeyGrant, RequestId, Timestamp};
 use crate::store::audit::acting;
 use crate::store::clock::now;
 use crate::store::records::{IdempotencyKeys, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS};
@@ -68,7 +68,7 @@ pub(super) async fn idempotent(
         tenant: caller.tenant.id,
         owner: caller.user.id,
         key,
-        fingerprint: fingerprint(&parts, &body),
+        fingerprint: fingerprint(&parts, &body, caller.grant.as_deref()),
         runner: format!("{:032x}", rand::random::<u128>()),
     };
     parts.extensions.insert(RequestKey::of(&keyed));
@@ -264,17 +264,22 @@ impl RequestKey {
 /// True if a POST to this path may have a key. Those with passwords may not: the hash of a request is stored, and
 /// answers of sign-ins are more than their body.
 pub(super) fn takes_key(path: &str) -> bool {
-    !path.starts_with("/api/auth/") && path != "/api/gestures"
+    let is_gesture = path == "/api/gestures" || path.starts_with("/api/gestures/provider");
+    !path.starts_with("/api/auth/") && !is_gesture
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-fn fingerprint(parts: &Parts, body: &[u8]) -> String {
+/// Names a request. A key with limits is not answered what another one asked.
+fn fingerprint(parts: &Parts, body: &[u8], grant: Option<&KeyGrant>) -> String {
     let address = parts.uri.path_and_query().map_or("", |it| it.as_str());
+    let limits = grant.map(|grant| format!("{grant:?}"));
+    let asked = [parts.method.as_str().as_bytes(), address.as_bytes(), body];
+    let limits = limits.iter().map(String::as_bytes);
     let mut hash = Sha256::new();
-    for part in [parts.method.as_str().as_bytes(), address.as_bytes(), body] {
+    for part in asked.into_iter().chain(limits) {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }

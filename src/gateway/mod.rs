@@ -1,4 +1,4 @@
-//! The doors: REST, Socket.IO, the agent as an MCP server, and the page. Only this module knows wire forms;
+//! The doors: REST, Socket.IO, SCIM, the agent as an MCP server, and the page. Only this module knows wire forms;
 //! every door reaches sessions through `agent::Sessions`, and this module constructs no services.
 
 mod access;
@@ -17,10 +17,13 @@ mod guard;
 mod http;
 mod idempotency;
 mod import;
+mod key_scopes;
 pub mod mcp;
 mod openapi;
 mod pace;
 mod paging;
+mod proxy;
+mod scim;
 pub mod socket;
 mod spa;
 mod unread_body;
@@ -50,8 +53,10 @@ pub use http::{
     Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, OidcDoor, OidcDoors,
     SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
+pub use key_scopes::key_scopes_page;
 pub use openapi::openapi_json;
 pub use pace::Pace;
+pub use proxy::ProxyDoor;
 pub use spa::page_is_built;
 pub use unreadable_head::explain as explain_unreadable_head;
 
@@ -88,6 +93,8 @@ pub struct GatewayState {
     pub auth_mode: AuthMode,
     /// The OpenID providers at which people sign in.
     pub oidc: OidcDoors,
+    /// The proxy that signs people in.
+    pub proxy: Option<Arc<ProxyDoor>>,
     /// The identity of this installation.
     pub installation: Arc<Installation>,
     /// The system that the gateway runs on.
@@ -150,6 +157,7 @@ pub fn router(state: GatewayState) -> axum::Router {
         .route("/api/openapi.json", get(openapi::read_description))
         .route("/api/asyncapi.json", get(asyncapi::read_description))
         .route("/shared/{word}", get(http::show_shared))
+        .merge(scim::routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(spa::fallback)
         .layer(DefaultBodyLimit::max(state.body_limit))

@@ -4,8 +4,9 @@ use std::sync::OnceLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::header::HeaderBuilder;
-use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
@@ -15,6 +16,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::http;
 use super::idempotency::takes_key;
+use super::key_scopes;
 use super::versioned::{TOOL, TOOLS, VERSIONED};
 
 const JSON: &str = "application/json";
@@ -190,6 +192,7 @@ fn description() -> utoipa::openapi::OpenApi {
         {
             take_key(post);
         }
+        name_scopes(path, item);
         // A session is deleted whatever its marks are.
         let is_delete_held = is_held && path != "/api/sessions/{id}";
         let writes = [
@@ -261,6 +264,33 @@ fn complete(path: &str, operation: &mut Operation, components: &Components, is_h
             response.description = describe(status, response, components);
         }
     }
+}
+
+/// Adds the scope that an API key needs for each operation. Not as a scope of the security requirement, which only
+/// OAuth has.
+fn name_scopes(path: &str, item: &mut PathItem) {
+    let operations = [
+        ("GET", &mut item.get),
+        ("POST", &mut item.post),
+        ("PUT", &mut item.put),
+        ("PATCH", &mut item.patch),
+        ("DELETE", &mut item.delete),
+    ];
+    for (method, operation) in operations {
+        if let (Some(operation), Some(need)) = (operation, key_scopes::need(method, path)) {
+            let scope = Extensions::builder().add("x-key-scope", need.as_str());
+            operation.extensions = Some(scope.build());
+        }
+    }
+}
+
+/// Returns the id of an operation.
+pub(super) fn operation_id(method: &str, path: &str) -> Option<String> {
+    static DESCRIBED: OnceLock<serde_json::Value> = OnceLock::new();
+    let described = DESCRIBED.get_or_init(value);
+    let operation = described.get("paths")?.get(path)?;
+    let id = operation.get(method.to_lowercase())?.get("operationId")?;
+    id.as_str().map(ToOwned::to_owned)
 }
 
 /// Adds what `Idempotency-Key` does to an operation that takes JSON.

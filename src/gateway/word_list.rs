@@ -27,7 +27,7 @@ macro_rules! word_lists {
 
 word_lists! {
     /// The subject whose spending a budget limits.
-    BudgetLevel = "turn" | "own" | "session" | "person" | "tenant";
+    BudgetLevel = "turn" | "own" | "assistant" | "session" | "person" | "group_each" | "group_pooled" | "tenant";
     /// The time in which a budget may be spent, in UTC.
     BudgetPeriod = "whole" | "day" | "month";
     /// The origin of a budget: set for this subject, set for each subject, or a setting.
@@ -46,7 +46,9 @@ word_lists! {
     /// The way in which people sign in.
     SignInMode = "password" | "none";
     /// The role of a person in a tenant.
-    UserRole = "viewer" | "member" | "admin" | "owner";
+    UserRole = "viewer" | "approver" | "member" | "admin" | "owner";
+    /// What an API key may do.
+    KeyScopeWord = "read" | "message" | "decide" | "administer";
     /// A right, which a role gives.
     UserRight = "people.manage" | "people.manage_admins" | "keys.manage" | "roles.manage"
         | "groups.manage" | "rules.manage" | "budgets.manage" | "servers.manage" | "providers.manage"
@@ -79,9 +81,9 @@ word_lists! {
     /// The effect of a rule or a setting on a call.
     ToolEffect = "ask" | "allow" | "deny";
     /// The calls that a rule covers, by their owner; the narrowest first.
-    RuleScope = "session" | "person" | "tenant" | "installation";
+    RuleScope = "session" | "person" | "group" | "tenant" | "installation";
     /// The place where a rule is stored.
-    RuleOrigin = "session" | "person" | "tenant" | "tool" | "settings";
+    RuleOrigin = "session" | "person" | "group" | "tenant" | "tool" | "settings";
     /// The state of a rule: in force, expired, or without effect because the tool changed.
     RuleState = "active" | "expired" | "drifted";
     /// The reach of a rule that is made from a call.
@@ -105,7 +107,7 @@ word_lists! {
     /// The reason a call cannot have a dry run.
     NoDryRun = "remote" | "network" | "open_world" | "no_workspace" | "no_tool";
     /// The means by which a person showed that they were there.
-    GestureMeans = "passkey" | "password";
+    GestureMeans = "passkey" | "password" | "provider";
     /// The state of a call.
     CallStatus = "pending" | "approved" | "rejected" | "executing" | "completed" | "failed" | "cancelled" | "unknown";
     /// The kind of place in which a call runs.

@@ -131,3 +131,28 @@ story('a call is approved from the inbox of a phone', { context: PHONE }, async 
   await page.goto(`${app.url}/s/${id}`)
   await session.answer()
 })
+
+story('somebody signs in by a passkey without a name, and lets nothing else count', {}, async ({ app, context, page }) => {
+  await withAuthenticator(context, page)
+  await addPasskey(app, page)
+  // One passkey is enough for those who have help.
+  const help = page.getByLabel('If I lose it, an administrator lets me in by a link.')
+  await help.check()
+  await isAccessible(page, 'the choice that only passkeys count')
+  await page.getByRole('button', { name: 'Allow passkeys only' }).click()
+  await page.getByRole('button', { name: 'Allow my password again' }).waitFor()
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click()
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).waitFor()
+  await isAccessible(page, 'a sign-in page with passkeys')
+
+  await page.getByLabel('Name', { exact: true }).fill(PERSON.name)
+  await page.getByLabel('Password').fill(PERSON.password)
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('alert').getByText('Wrong name or password.').waitFor()
+
+  await page.getByRole('button', { name: 'Sign in with a passkey' }).click()
+  await until('somebody is signed in', async () => (await context.request.get(`${app.url}/api/auth/me`)).status() === 200)
+  await page.goto(`${app.url}/settings`)
+  await page.getByRole('button', { name: 'Allow my password again' }).click()
+  await page.getByText('You can choose that passkeys alone count.').waitFor()
+})

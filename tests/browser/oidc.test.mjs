@@ -46,7 +46,26 @@ story("somebody comes by their company's account, and goes when the company says
     assert.deepEqual([user.name, user.role, tenant.name], ['ben', 'admin', 'default'])
 
     await page.goto(`${app.url}/s/new`)
-    await new SessionView(page).isReady()
+    const session = new SessionView(page)
+    await session.isReady()
+    // Ben has neither a passkey nor a password, so he confirms a call at the company.
+    const { csrfToken } = await (await me()).json()
+    const rule = { effect: 'ask', scope: 'tenant', tool: 'execute_command', freshGesture: true }
+    const added = await context.request.post(`${app.url}/api/rules`, { headers: { 'X-CSRF-Token': csrfToken }, data: rule })
+    assert.equal(added.status(), 201, await added.text())
+    await session.say('run: date')
+    const confirm = page.getByRole('button', { name: 'Confirm at Acme' })
+    await until('the gesture is asked', async () => {
+      if (await confirm.isVisible()) return true
+      await session.button('Approve: Run a command').click({ timeout: 500 }).catch(() => {})
+      return confirm.isVisible()
+    })
+    await isAccessible(page, 'a gesture at a provider')
+    const opened = context.waitForEvent('page')
+    await confirm.click()
+    await (await opened).getByRole('button', { name: 'I am ben' }).click()
+    await session.answer()
+    assert.match(await session.row('execute_command').innerText(), /confirmed by a new sign-in at their provider/)
     // Ben signs out at the company, and the company tells every program.
     const there = await context.newPage()
     await there.goto(`${provider.issuer}/session/end`)

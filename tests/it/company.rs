@@ -203,7 +203,7 @@ impl Browser {
         let made = self.post(company, "/api/gestures", body).await.ok(201);
         let body = json!({ "gesture": made["gestures"][0]["gesture"] });
         let asked = self.post(company, "/api/passkeys/challenge", body).await;
-        let passkey = Authenticator::at(PUBLIC);
+        let mut passkey = Authenticator::at(PUBLIC);
         let credential = passkey.create(&asked.ok(200)["publicKey"]);
         let body = json!({ "name": "phone", "credential": credential });
         self.post(company, "/api/passkeys", body).await.ok(201);

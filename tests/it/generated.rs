@@ -80,6 +80,11 @@ fn the_documentation_of_the_error_codes_is_current() {
 }
 
 #[test]
+fn the_documentation_of_the_scopes_of_keys_is_current() {
+    check("docs/key-scopes.md", &gateway::key_scopes_page());
+}
+
+#[test]
 fn the_settings_that_compose_passes_on_are_current() {
     const BEGIN: &str =
         "      # Written by `./run generate` from crates/config/src/table; do not edit.\n";

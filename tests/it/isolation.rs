@@ -18,6 +18,12 @@ const PUBLIC: &[(&str, &str)] = &[
     ("/api/auth/login", "is the way in"),
     ("/api/auth/invitation", "needs the invitation's secret"),
     ("/api/auth/invitation/read", "needs the invitation's secret"),
+    (
+        "/api/auth/proxy",
+        "needs a header from the address of the sign-in proxy",
+    ),
+    ("/api/auth/passkey/start", "is the way in"),
+    ("/api/auth/passkey/finish", "needs a passkey's answer"),
     ("/api/auth/oidc/{id}/start", "is the way to a provider"),
     (
         "/api/auth/oidc/{id}/callback",
@@ -30,6 +36,10 @@ const PUBLIC: &[(&str, &str)] = &[
     (
         "/api/auth/oidc/{id}/back-channel-logout",
         "needs a logout token that the provider signed",
+    ),
+    (
+        "/api/auth/oidc/{id}/front-channel-logout",
+        "needs the provider's id of the session",
     ),
     (
         "/api/shared/{word}",

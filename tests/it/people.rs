@@ -1,5 +1,6 @@
 //! `sepal admin user` beside a running server.
 
+use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -145,4 +146,16 @@ async fn roles_and_groups_are_managed_on_the_command_line() {
     told(&["group", "remove", "Finance"]);
     told(&["role", "remove", "Auditor"]);
     assert_eq!(told(&["role", "list"]), "");
+
+    let made = told(&["scim-token", "add", "Entra", "--role", "viewer"]);
+    let id = made.split_whitespace().next().unwrap();
+    let directory = Client::at(server.address, made.lines().last().unwrap());
+    let status = async || {
+        let asked = directory.request(Method::GET, "/scim/v2/Users");
+        asked.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(status().await, 200);
+    assert!(told(&["scim-token", "list"]).contains("Entra  viewer"));
+    told(&["scim-token", "revoke", id]);
+    assert_eq!(status().await, 401);
 }

@@ -10,14 +10,21 @@ use std::path::Path;
 use reqwest::Method;
 use sepal::domain::{Right, Rights, Role, UserId};
 use sepal::gateway::wire::COMMANDS;
-use sepal::tenancy::RoleDraft;
+use sepal::tenancy::{NewScimToken, RoleDraft};
 use serde_json::{Value, json};
 
 use crate::rest::{Answer, Client};
 use crate::support::{Person, TestApp, TestSocket};
 
 /// The columns of the table.
-const ROLES: [&str; 5] = ["viewer", "member", "admin", "owner", "installation admin"];
+const ROLES: [&str; 6] = [
+    "viewer",
+    "approver",
+    "member",
+    "admin",
+    "owner",
+    "installation admin",
+];
 
 /// Operations that are no question of roles: probes, ways in, descriptions, and links that carry a secret
 /// of their own (`isolation.rs` says why each is open).
@@ -36,10 +43,14 @@ const OPEN: &[&str] = &[
     "return_from_authorization",
     "finish_mcp_connection",
     "return_from_issuer",
+    "sign_in_by_proxy",
+    "ask_passkey",
+    "sign_in_by_passkey",
     "begin_oidc",
     "return_from_oidc",
     "finish_oidc",
     "log_out_by_oidc",
+    "log_out_in_frame",
 ];
 
 /// Operations that make something of one's own under whatever name it gets, so that nothing is missing.
@@ -49,9 +60,11 @@ const CREATES: &[&str] = &["put_provider", "count_tokens"];
 const ACTS: &[(&str, &str)] = &[
     ("put_sharing", "tenant.links_switched"),
     ("add_person", "user.added"),
+    ("add_service_account", "user.added"),
     ("change_tenant", "tenant.resumed"),
     ("change_person", "user.role_set"),
     ("sign_out_person", "user.signed_out"),
+    ("reset_passkey_only", "user.passkey_only_set"),
     ("delete_person", "user.given_up"),
     ("add_role", "role.added"),
     ("change_role", "role.changed"),
@@ -61,7 +74,13 @@ const ACTS: &[(&str, &str)] = &[
     ("change_group", "group.changed"),
     ("delete_group", "group.removed"),
     ("add_group_member", "group.joined"),
+    ("set_group_access", "group.access_given"),
     ("remove_group_member", "group.left"),
+    ("revoke_scim_token", "scim_token.revoked"),
+    ("link_directory_person", "directory.person_linked"),
+    ("unlink_directory_person", "directory.person_unlinked"),
+    ("link_directory_group", "directory.group_linked"),
+    ("unlink_directory_group", "directory.group_unlinked"),
     ("invite_person", "invitation.added"),
     ("withdraw_invitation", "invitation.withdrawn"),
     ("revoke_key", "key.revoked"),
@@ -104,6 +123,8 @@ const NO_ACTS: &[&str] = &[
     "accept_mcp_installation",
     // A key makes no keys, and everybody here comes with one.
     "add_key",
+    "add_service_account_key",
+    "add_scim_token",
     // The audit of the new tenant begins with it.
     "add_tenant",
     // A key changes no password, and its user has no browser to sign out of.
@@ -112,6 +133,7 @@ const NO_ACTS: &[&str] = &[
     // Nobody deletes the tenant that they are in.
     "delete_tenant",
     "add_passkey",
+    "set_passkey_only",
     "answer_elicitation",
     "attach_file",
     // No built-in role reads what others wrote (`rights/readings.rs`).
@@ -119,6 +141,9 @@ const NO_ACTS: &[&str] = &[
     "end_reading",
     "see_reading",
     "begin_dry_run",
+    // Only a browser is sent to a provider, and everybody here comes with a key.
+    "begin_step_up",
+    "finish_step_up",
     "call_for_view",
     "cancel_mcp_installation",
     "challenge_gesture",
@@ -202,6 +227,7 @@ struct Things {
     tenant: String,
     role: String,
     group: String,
+    scim_token: String,
 }
 
 impl Things {
@@ -226,6 +252,7 @@ impl Things {
             tenant: id("ten"),
             role: id("rol"),
             group: id("grp"),
+            scim_token: id("sct"),
         }
     }
 
@@ -244,7 +271,7 @@ impl Things {
             &self.provider
         } else if path.starts_with("/api/tenants/") {
             &self.tenant
-        } else if path.starts_with("/api/people/") {
+        } else if path.starts_with("/api/people/") || path.starts_with("/api/service-accounts/") {
             &self.person
         } else if path.starts_with("/api/invitations/") {
             &self.invitation
@@ -252,7 +279,11 @@ impl Things {
             &self.key
         } else if path.starts_with("/api/roles/") {
             &self.role
-        } else if path.starts_with("/api/groups/") {
+        } else if path.starts_with("/api/scim-tokens/") {
+            &self.scim_token
+        } else if path.starts_with("/api/directory/people/") {
+            &self.person
+        } else if path.starts_with("/api/groups/") || path.starts_with("/api/directory/groups/") {
             &self.group
         } else {
             "nothing"
@@ -328,6 +359,18 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let administration = app.tenancy.administration();
     let key = administration.create_key(&person.tenant, &user, "spare");
     let key = key.await.unwrap().id.to_string();
+    // A tenant has five at most, and no person has one.
+    let scim_token = if scope == "tenant" {
+        let new = NewScimToken {
+            name: name.to_owned(),
+            role: Role::Member,
+            deletes: false,
+        };
+        let created = administration.add_scim_token(&person.tenant, None, new);
+        created.await.unwrap().token.id
+    } else {
+        Things::missing().scim_token
+    };
     Things {
         session,
         call: card["callId"].as_str().unwrap().to_owned(),
@@ -346,6 +389,7 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
         tenant: person.tenant.to_string(),
         role: id(custom),
         group: group.as_str().unwrap().to_owned(),
+        scim_token,
     }
 }
 
@@ -378,6 +422,7 @@ async fn actor_named(app: &TestApp, role: &'static str, name: &str) -> Actor {
     let user = own_key.unwrap().user.clone();
     let is = match role {
         "viewer" => Role::Viewer,
+        "approver" => Role::Approver,
         "admin" => Role::Admin,
         "owner" => Role::Owner,
         _ => Role::Member,
@@ -423,10 +468,13 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         }
         "put_mail" => json!({ "isOn": false }),
         "add_person" => json!({ "name": "newcomer" }),
+        "add_service_account" => json!({ "name": "robot" }),
         "add_role" => json!({ "name": "newcomers", "rights": [] }),
         "change_role" | "change_group" => json!({ "description": "x" }),
+        "set_group_access" => json!({ "models": [things.provider] }),
         "set_person_roles" => json!({ "roles": [things.role] }),
         "add_group" => json!({ "name": "newcomers" }),
+        "link_directory_person" => json!({ "userName": things.person_name }),
         "begin_reading" => json!({ "reason": "x" }),
         "change_person" => json!({ "role": "viewer" }),
         "change_password" => json!({ "new": "correct horse battery" }),
@@ -436,6 +484,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "delete_person" => json!({ "name": things.person_name }),
         "add_passkey" => json!({ "name": "x", "credential": {} }),
         "rename_passkey" => json!({ "name": "x" }),
+        "set_passkey_only" => json!({ "passkeyOnly": true }),
         "put_provider" => json!({ "kind": "scripted", "scope": "tenant", "models": ["scripted"] }),
         "create_rule" | "preview_rule" | "simulate_rule" => rule,
         "change_sessions" => json!({ "ids": [things.session], "action": "pin" }),
@@ -615,9 +664,13 @@ fn about<'a>(
         "/api/providers/{",
         "/api/webhooks/{",
         "/api/people/{",
+        "/api/service-accounts/{",
         "/api/invitations/{",
         "/api/roles/{",
         "/api/groups/{",
+        "/api/scim-tokens/{",
+        "/api/directory/people/{",
+        "/api/directory/groups/{",
     ];
     let is_tenants_kind = of_tenants.iter().any(|start| path.starts_with(start));
     if is_shared_kind {
@@ -681,12 +734,12 @@ fn written() -> Vec<Row> {
             .split('|')
             .map(|cell| cell.trim().trim_matches('`').to_owned())
             .collect();
-        let ways = cells[7].split(" or ").filter(|way| !way.is_empty());
+        let ways = cells[8].split(" or ").filter(|way| !way.is_empty());
         let right = |name| Right::parse(name).unwrap_or_else(|| panic!("{name}"));
         Row {
             operation: cells[0].clone(),
             object: cells[1].clone(),
-            cells: cells[2..7].to_vec(),
+            cells: cells[2..8].to_vec(),
             rights: ways
                 .map(|way| way.split(" and ").map(right).collect())
                 .collect(),
@@ -803,6 +856,7 @@ fn the_table_names_a_right_for_everything_that_only_some_may() {
         assert!(!is_administration || !row.rights.is_empty(), "{what}");
         for (name, role) in [
             ("viewer", Role::Viewer),
+            ("approver", Role::Approver),
             ("member", Role::Member),
             ("admin", Role::Admin),
             ("owner", Role::Owner),

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::settings::pair;
 use super::value::{ResolvedValue, Values};
 use super::{Preset, Problem, Source, Sources};
 
@@ -205,6 +206,7 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
         let accepted = "an address like `Sepal <sepal@example.org>`";
         refuse("notifications.smtp.from", what, accepted);
     }
+    check_proxy(values, &mut refuse);
     let (initial, max) = (
         "agent.llm.retry.initial_backoff",
         "agent.llm.retry.max_backoff",
@@ -214,6 +216,124 @@ pub(super) fn cross_check(values: &Values, problems: &mut Vec<Problem>) {
             max,
             "the longest wait is shorter than the first",
             "at least `initial_backoff`",
+        );
+    }
+}
+
+/// Headers that cannot name an account: browsers, other proxies and the gateway itself give them a meaning.
+const TAKEN_HEADERS: &[&str] = &[
+    "authorization",
+    "cookie",
+    "host",
+    "origin",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-csrf-token",
+];
+
+/// Refuses a sign-in proxy by which nobody or anybody could sign in.
+fn check_proxy(values: &Values, refuse: &mut impl FnMut(&str, &str, &str)) {
+    let key = |field: &str| format!("auth.proxy.{field}");
+    let said = |field: &str| text(values, &key(field));
+    let list = |field: &str| {
+        let found = values.get(key(field).as_str());
+        found.and_then(|it| it.value.as_array())
+    };
+    let items = |field: &str| {
+        let texts = list(field).into_iter().flatten();
+        texts.filter_map(Value::as_str).collect::<Vec<_>>()
+    };
+    if said("header").is_none() {
+        if !items("addresses").is_empty() {
+            let what = "no header names the account";
+            refuse(&key("header"), what, "a header such as `X-Forwarded-User`");
+        }
+        return;
+    }
+    let mut seen = Vec::new();
+    for field in ["header", "email_header", "name_header", "groups_header"] {
+        let Some(name) = said(field) else { continue };
+        let name = name.trim().to_ascii_lowercase();
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if name.is_empty() || name.len() > 64 || !name.bytes().all(is_letter) {
+            let accepted = "the name of a header: letters, digits, `-` and `_`";
+            refuse(&key(field), "it is not the name of a header", accepted);
+        } else if TAKEN_HEADERS.contains(&name.as_str()) {
+            let accepted = "a header that only the proxy sets, such as `X-Forwarded-User`";
+            refuse(&key(field), "this header means something else", accepted);
+        } else if seen.contains(&name) {
+            refuse(
+                &key(field),
+                "two settings name this header",
+                "one header each",
+            );
+        }
+        seen.push(name);
+    }
+    if text(values, AUTH_MODE) == Some("none") {
+        let what = "nobody signs in, because `auth.mode` is `none`";
+        refuse(&key("header"), what, "no header, or `auth.mode: password`");
+    }
+    let addresses = items("addresses");
+    // An address that is not valid was told already.
+    if list("addresses").is_some_and(Vec::is_empty) {
+        let what = "without it, anybody could send the header";
+        refuse(&key("addresses"), what, "the addresses of the proxy");
+    }
+    if addresses.iter().any(|net| net.ends_with("/0")) {
+        let what = "everybody could sign in as anybody";
+        refuse(&key("addresses"), what, "the addresses of the proxy alone");
+    }
+    if said("tenant").is_some() && !items("tenants").is_empty() {
+        let what = "`tenant` says already which tenant people come into";
+        refuse(&key("tenants"), what, "one of the two");
+    }
+    let fits = |field: &str, fits: fn((&str, &str)) -> bool| {
+        items(field)
+            .into_iter()
+            .all(|it| pair(it).is_some_and(fits))
+    };
+    if !fits("tenants", |(domain, _)| {
+        domain.contains('.') && !domain.contains('@')
+    }) {
+        let what = "an entry is not the domain of mail addresses with a tenant";
+        let accepted = "`domain=tenant`, for example `acme.com=acme`";
+        refuse(&key("tenants"), what, accepted);
+    }
+    if !fits("roles", |(_, role)| {
+        ["viewer", "member", "admin", "owner"].contains(&role)
+    }) {
+        let what = "an entry is not a group with a role";
+        let accepted = "`group=role`, with `viewer`, `member`, `admin` or `owner`";
+        refuse(&key("roles"), what, accepted);
+    }
+    if !fits("groups", |_| true) {
+        let what = "an entry is not a group of the proxy with a group here";
+        refuse(&key("groups"), what, "`their group=our group`");
+    }
+    if !items("tenants").is_empty() && said("email_header").is_none() {
+        let what = "no header tells the mail address, by whose domain the tenant is chosen";
+        refuse(
+            &key("email_header"),
+            what,
+            "the header with the mail address",
+        );
+    }
+    let is_same = values.get("auth.proxy.same_groups");
+    let needs_groups = ["roles", "groups"].iter().any(|it| !items(it).is_empty())
+        || is_same.is_some_and(|it| it.value == json!(true));
+    if needs_groups && said("groups_header").is_none() {
+        let what = "no header tells the groups";
+        refuse(&key("groups_header"), what, "the header with the groups");
+    }
+    if said("default_role") == Some("none") && items("roles").is_empty() {
+        let what = "nobody could come in, because no group has a role in `roles`";
+        refuse(
+            &key("default_role"),
+            what,
+            "another role, or `roles` of groups",
         );
     }
 }

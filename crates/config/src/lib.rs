@@ -25,8 +25,9 @@ pub use settings::{
     CompactedBy, Context, ContextKind, ContextPosition, ContextProviderEntry, ContextRole,
     EditsByOthers, FallbackEntry, Http, Limits, Llm, Log, LogFormat, LogLevel, LogOutput,
     McpRegistry, Metrics, ModelPrice, Notifications, OidcProvider, ProviderEntry, ProviderKind,
-    Retry, Reviewer, Runtime, Sandbox, SandboxDriver, Settings, Siem, SiemFormat, Skills, Smtp,
-    Socket, Stdio, Store, Telemetry, Titles, Tool, ToolSearch, Transports,
+    Retry, Reviewer, Runtime, Sandbox, SandboxDriver, ScimLink, Settings, Siem, SiemFormat,
+    SignInProxy, Skills, Smtp, Socket, Stdio, Store, Telemetry, Titles, Tool, ToolSearch,
+    Transports,
 };
 pub use source::env::{Flag, Preset, SourceFile, Sources, environment};
 pub use source::layer::{LoadedSettings, load};

@@ -12,7 +12,7 @@ mod provider;
 
 pub use error::Error;
 pub use logout::LogoutToken;
-pub use provider::{Answer, Claims, Provider, ProviderSettings, Secrets};
+pub use provider::{Answer, Claims, Demand, Provider, ProviderSettings, Secrets};
 
 /// Returns true if tokens and secrets may be sent to this address: by https, or within this machine.
 pub fn is_protected(url: &url::Url) -> bool {

@@ -11,10 +11,10 @@ use openidconnect::core::{
     CoreTokenIntrospectionResponse, CoreTokenType,
 };
 use openidconnect::{
-    AccessTokenHash, AdditionalClaims, AuthType, AuthorizationCode, ClaimsVerificationError,
-    Client as ProtocolClient, ClientId, ClientSecret, CsrfToken, DiscoveryError,
-    EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet, HttpRequest,
-    HttpResponse, IdToken, IdTokenClaims, IdTokenFields, IssuerUrl, Nonce,
+    AccessTokenHash, AdditionalClaims, AuthType, AuthenticationContextClass, AuthorizationCode,
+    ClaimsVerificationError, Client as ProtocolClient, ClientId, ClientSecret, CsrfToken,
+    DiscoveryError, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet,
+    HttpRequest, HttpResponse, IdToken, IdTokenClaims, IdTokenFields, IssuerUrl, Nonce,
     OAuth2TokenResponse as _, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError,
     Scope, SignatureVerificationError, StandardErrorResponse, StandardTokenResponse,
     TokenResponse as _, UserInfoClaims,
@@ -77,6 +77,18 @@ pub struct Secrets {
     pub verifier: SecretString,
 }
 
+/// What a provider is asked to do with the person whom a browser brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand<'a> {
+    /// To sign them in, in its usual way.
+    SignIn,
+    /// To check anew who they are, even if they are signed in there.
+    Anew {
+        /// The ways of the check that count (`acr`), the best first; empty = any.
+        acr_values: &'a [String],
+    },
+}
+
 /// The answer with which a provider sends a browser back.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -98,6 +110,10 @@ pub struct Claims {
     pub is_email_verified: bool,
     pub name: Option<String>,
     pub groups: Vec<String>,
+    /// When the provider last checked who the person is, in seconds since 1970.
+    pub auth_time_s: Option<i64>,
+    /// The way of that check (Authentication Context Class Reference).
+    pub acr: Option<String>,
 }
 
 /// One provider. Clones share what was read.
@@ -177,13 +193,18 @@ impl Provider {
     }
 
     /// The address of the provider to which a browser is sent.
-    pub async fn authorization_url(&self, redirect: &Url, secrets: &Secrets) -> Result<Url, Error> {
+    pub async fn authorization_url(
+        &self,
+        redirect: &Url,
+        secrets: &Secrets,
+        demand: Demand<'_>,
+    ) -> Result<Url, Error> {
         let metadata = self.metadata().await?;
         let client = self.client(&metadata, redirect);
         let (state, nonce) = (secrets.state.clone(), secrets.nonce.clone());
         let scopes = self.0.settings.scopes.iter();
         let scopes = scopes.filter(|scope| *scope != "openid");
-        let (url, _, _) = client
+        let mut request = client
             .authorize_url(
                 CoreAuthenticationFlow::AuthorizationCode,
                 move || CsrfToken::new(state.expose_secret().to_owned()),
@@ -192,8 +213,17 @@ impl Provider {
             .add_scopes(scopes.map(|scope| Scope::new(scope.clone())))
             .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier(
                 secrets,
-            )))
-            .url();
+            )));
+        if let Demand::Anew { acr_values } = demand {
+            request = request
+                .add_prompt(CoreAuthPrompt::Login)
+                .set_max_age(Duration::ZERO);
+            for value in acr_values {
+                let class = AuthenticationContextClass::new(value.clone());
+                request = request.add_auth_context_value(class);
+            }
+        }
+        let (url, _, _) = request.url();
         if is_protected(&url) {
             Ok(url)
         } else {
@@ -380,7 +410,20 @@ impl Provider {
             is_email_verified: claims.email_verified() == Some(true),
             name: name.map(|it| it.to_string()),
             groups: groups(others, &self.0.settings.groups_claim),
+            auth_time_s: claims.auth_time().map(|at| at.timestamp()),
+            acr: claims.auth_context_ref().map(|it| it.to_string()),
         }
+    }
+
+    /// Returns true if this is the provider's issuer, with or without a slash at its end.
+    pub fn is_issuer(&self, issuer: &str) -> bool {
+        let own = self.0.settings.issuer.as_str();
+        own.trim_end_matches('/') == issuer.trim_end_matches('/')
+    }
+
+    /// The origin of the issuer's address.
+    pub fn origin(&self) -> String {
+        self.0.settings.issuer.origin().ascii_serialization()
     }
 
     fn lacks_something(&self, read: &Claims) -> bool {

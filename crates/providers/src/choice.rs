@@ -69,17 +69,34 @@ impl WantedModel {
 }
 
 /// Returns the model of new sessions: the operator's choice, unless that cannot answer (or only follows a
-/// script) and another provider can.
-pub(crate) fn default_of(offers: &[Arc<Offer>], settings: &ModelChoice) -> ModelChoice {
+/// script) or is not open, and another model can and is.
+pub(crate) fn default_of(
+    offers: &[Arc<Offer>],
+    settings: &ModelChoice,
+    is_open: impl Fn(&ModelChoice) -> bool,
+) -> ModelChoice {
     let configured = offers.iter().find(|offer| offer.id() == settings.provider);
     let is_real = |offer: &&Arc<Offer>| offer.is_usable() && offer.kind() != ProviderKind::Scripted;
-    let better = offers
-        .iter()
-        .filter(is_real)
-        .find(|offer| offer.default_model().is_some());
-    match (configured.filter(is_real), better) {
-        (None, Some(offer)) => of_offer(offer, None).unwrap_or_else(|| settings.clone()),
-        (Some(_), _) | (None, None) => settings.clone(),
+    if configured.is_some_and(|offer| is_real(&offer)) && is_open(settings) {
+        return settings.clone();
+    }
+    let first_open = |offer: &Arc<Offer>| {
+        let default = offer.default_model().map(ToOwned::to_owned);
+        let mut models = default.into_iter().chain(offer.offered_models());
+        models.find_map(|model| of_offer(offer, Some(&model)).filter(&is_open))
+    };
+    let better = offers.iter().filter(is_real).find_map(first_open);
+    // A script answers where nothing else does.
+    let any = || {
+        offers
+            .iter()
+            .filter(|offer| offer.is_usable())
+            .find_map(first_open)
+    };
+    match better {
+        Some(better) => better,
+        None if is_open(settings) => settings.clone(),
+        None => any().unwrap_or_else(|| settings.clone()),
     }
 }
 
@@ -343,7 +360,7 @@ mod tests {
     #[test]
     fn new_sessions_get_what_can_answer() {
         fn check(lines: &[&str], settings: &str, expected: &str) {
-            let found = default_of(&offers(lines), &choice(settings));
+            let found = default_of(&offers(lines), &choice(settings), |_| true);
             assert_eq!(shown(&found), expected, "{lines:?}");
         }
         check(&["openai openai key"], "openai/gpt-9", "openai/gpt-9");
@@ -363,5 +380,21 @@ mod tests {
             "scripted/scripted",
             "scripted/scripted",
         );
+    }
+
+    #[test]
+    fn new_sessions_get_a_model_that_is_open_to_their_person() {
+        let check = |closed: &[&str], expected: &str| {
+            let lines = [
+                "local openai-compatible - a,b",
+                "openai openai key gpt-1,gpt-2",
+            ];
+            let is_open = |choice: &ModelChoice| !closed.contains(&shown(choice).as_str());
+            let found = default_of(&offers(&lines), &choice("openai/gpt-1"), is_open);
+            assert_eq!(shown(&found), expected, "{closed:?}");
+        };
+        check(&[], "openai/gpt-1");
+        check(&["openai/gpt-1"], "local/a");
+        check(&["openai/gpt-1", "local/a"], "local/b");
     }
 }

@@ -157,6 +157,7 @@ impl Providers {
         }
         self.change(|added| *added = fresh);
         self.reload_defaults().await?;
+        self.reload_access().await?;
         self.0.compaction.reload().await
     }
 

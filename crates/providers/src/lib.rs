@@ -8,6 +8,7 @@
 //! [`Providers::candidates`] which models answer a session's next request. [`Offer`] is a provider as a
 //! tenant sees it; `keeping` adds, changes and removes them.
 
+mod access;
 mod candidates;
 mod cheapest;
 mod checks;

@@ -14,6 +14,7 @@ use sepal_net::Guard;
 use sepal_store::records::ProviderRow;
 use sepal_store::{Records, Sealer};
 
+use crate::access::{KnownAccess, used};
 use crate::candidates::{self, Candidate};
 use crate::choice::{self, WantedModel};
 use crate::compaction::CompactionDefaults;
@@ -59,6 +60,8 @@ pub(crate) struct Inner {
     /// The default models that people set. The lock is never held across an await.
     pub(crate) defaults: RwLock<defaults::Set>,
     pub(crate) compaction: CompactionDefaults,
+    /// For whom models are open. The lock is never held across an await.
+    pub(crate) access: RwLock<KnownAccess>,
     /// Counts the changes made here.
     pub(crate) changes: watch::Sender<u64>,
     /// Held while record and registry change, so that both change in the same order.
@@ -86,6 +89,7 @@ impl Providers {
             added: RwLock::default(),
             defaults: RwLock::default(),
             compaction: CompactionDefaults::new(records.clone()),
+            access: RwLock::default(),
             changes: watch::Sender::default(),
             changing: tokio::sync::Mutex::default(),
             records,
@@ -98,8 +102,17 @@ impl Providers {
     }
 
     /// Returns all providers that a person may use, by id, their default first. A tenant's own provider hides
-    /// one of the installation with the same id, which hides one of the settings.
+    /// one of the installation with the same id, which hides one of the settings. Some models of a provider may
+    /// be closed to the person ([`Self::may_use`]).
     pub fn visible(&self, tenant: &TenantId, user: &UserId) -> Vec<Arc<Offer>> {
+        let access = self.access_of(tenant);
+        let mut offers = self.all(tenant, user);
+        offers.retain(|offer| access.may_see_provider(user, offer.id()));
+        offers
+    }
+
+    /// Returns all providers of a tenant, by id, the person's default first: for those who manage them.
+    pub fn all(&self, tenant: &TenantId, user: &UserId) -> Vec<Arc<Offer>> {
         let mut offers = self.unordered(tenant);
         let default = self.configured_default((tenant, user), &offers);
         offers.sort_by_key(|offer| offer.id() != default.provider);
@@ -156,15 +169,20 @@ impl Providers {
         self.configured_default(whose, &self.unordered(whose.0))
     }
 
-    /// Returns the most specific set default that can answer, otherwise the operator's choice, or any that
-    /// can.
+    /// Returns the most specific set default that can answer and is open to the person, otherwise the operator's
+    /// choice, or any that can and is. If nothing is open to the person, the operator's choice, which is refused
+    /// when it is used.
     pub(crate) fn configured_default(
         &self,
         (tenant, user): (&TenantId, &UserId),
         offers: &[Arc<Offer>],
     ) -> ModelChoice {
-        let said = defaults::first_usable(offers, self.said(tenant, user));
-        said.unwrap_or_else(|| choice::default_of(offers, &self.0.default))
+        let access = self.access_of(tenant);
+        let is_open = |choice: &ModelChoice| access.may_use(user, used(choice));
+        let said = self.said(tenant, user);
+        let said = said.map(|choice| choice.filter(|choice| is_open(choice)));
+        let said = defaults::first_usable(offers, said);
+        said.unwrap_or_else(|| choice::default_of(offers, &self.0.default, is_open))
     }
 
     pub(crate) fn listed_default(
@@ -175,14 +193,33 @@ impl Providers {
         let mut choice = self.configured_default(whose, offers);
         let offer = offers.iter().find(|offer| offer.id() == choice.provider);
         if let Some(other) = offer.and_then(|offer| offer.stand_in(&choice.model)) {
-            choice.model = other;
+            let access = self.access_of(whose.0);
+            let other = ModelChoice {
+                model: other,
+                ..choice.clone()
+            };
+            if access.may_use(whose.1, used(&other)) {
+                choice = other;
+            }
         }
         choice
     }
 
-    /// Returns the choice for a request in a session that has `current`; refuses an unknown provider. A model
-    /// on no list is accepted.
+    /// Returns the choice for a request in a session that has `current`; refuses an unknown provider, and a
+    /// model that is not open to the person. A model on no list is accepted.
     pub fn choose(
+        &self,
+        whose: (&TenantId, &UserId),
+        wanted: &WantedModel,
+        current: Option<&ModelChoice>,
+    ) -> Result<ModelChoice, Refusal> {
+        let choice = self.resolve(whose, wanted, current)?;
+        self.check_open(whose, &choice)?;
+        Ok(choice)
+    }
+
+    /// Returns the choice whether or not the model is open to the person: to choose for others.
+    pub fn resolve(
         &self,
         whose: (&TenantId, &UserId),
         wanted: &WantedModel,
@@ -204,12 +241,22 @@ impl Providers {
     }
 
     /// Returns the candidates for a session's next request, in order; or the reason nobody can answer.
+    ///
+    /// With a person, nothing is asked that is not open to them; without one, an operator chose the model.
     pub fn candidates(
         &self,
         tenant: &TenantId,
+        user: Option<&UserId>,
         choice: &ModelChoice,
     ) -> Result<Vec<Candidate>, Refusal> {
-        candidates::candidates(self, tenant, choice)
+        let Some(user) = user else {
+            return candidates::candidates(self, tenant, choice);
+        };
+        self.check_open((tenant, user), choice)?;
+        let mut all = candidates::candidates(self, tenant, choice)?;
+        let access = self.access_of(tenant);
+        all.retain(|candidate| access.may_use(user, used(&candidate.choice)));
+        Ok(all)
     }
 
     /// Returns the choices for writing the title of a session with `choice`, in order: the cheapest model of
@@ -217,13 +264,14 @@ impl Providers {
     /// read this conversation.
     pub fn title_choices(
         &self,
-        tenant: &TenantId,
+        (tenant, user): (&TenantId, &UserId),
         choice: &ModelChoice,
         today: Date,
     ) -> Vec<ModelChoice> {
         let offer = self.find(tenant, &choice.provider);
         let cheaper = offer.and_then(|offer| cheapest::cheaper_than(&offer, &choice.model, today));
         let cheaper = cheaper.map(|model| ModelChoice::new(choice.provider.as_str(), model));
+        let cheaper = cheaper.filter(|choice| self.may_use((tenant, user), choice));
         let own = ModelChoice::new(choice.provider.as_str(), choice.model.as_str());
         cheaper.into_iter().chain([own]).collect()
     }

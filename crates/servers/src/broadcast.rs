@@ -83,6 +83,14 @@ impl Servers {
         self.rules_changed(tenant);
     }
 
+    /// Called when members of groups of a tenant, or what groups name, have changed: this gateway and the others
+    /// look up anew which rules hold and which servers are open, also for waiting calls.
+    pub fn groups_changed(&self, tenant: &TenantId) {
+        self.expire(tenant);
+        self.pass_on(Some(tenant), "", Change::Rules);
+        self.rules_changed(tenant);
+    }
+
     /// Subscribes to the tenants whose rules change, here or at another gateway.
     pub fn rule_changes(&self) -> broadcast::Receiver<TenantId> {
         self.0.rule_changes.subscribe()

@@ -33,8 +33,8 @@ pub use bundles::{
     BundleFacts, BundleReport, BundleUse, Bundles, Dependencies, NamedPart, WantedValue,
 };
 pub use catalogue::{
-    BUNDLED, DefinitionDifference, ListedRule, OwnTools, RuleOrigin, ServerEntry, Source,
-    ToolChangeReport, ToolOffer, ToolOffering, ToolReport, asked_for,
+    BUNDLED, DefinitionDifference, ListedRule, OwnTools, RuleGroup, RuleOrigin, ServerEntry,
+    Source, ToolChangeReport, ToolOffer, ToolOffering, ToolReport, asked_for,
 };
 pub use connections::{Clients, LogLine, Opened, Phase, SessionReach};
 pub use error::Error;

@@ -74,7 +74,7 @@ pub enum Change {
     Removed,
     /// The server's entry, settings or tools have changed.
     Edited,
-    /// The rules of the tenant have changed.
+    /// The rules of the tenant have changed, or its groups.
     Rules,
     /// The server's secrets have changed.
     Secrets,

@@ -13,7 +13,7 @@ use super::catalogue::entry::{BUNDLED, ServerEntry, Source};
 use super::catalogue::installations::Installations;
 use super::catalogue::owners::Owners;
 use super::catalogue::tool_offering::{
-    Ingredient, Ingredients, KnownOffering, ToolOffering, ToolOfferings,
+    Ingredient, Ingredients, KnownOffering, OfferingKey, ToolOffering, ToolOfferings,
 };
 use super::connections::logs::Logs;
 use super::connections::opening::launch::Outside;
@@ -23,10 +23,10 @@ use super::health::HealthRecords;
 use super::health::probe_limits::ProbeLimits;
 use super::mcp_registry::McpRegistry;
 use super::news::{News, NewsSender};
-use super::permission::withheld_hosts;
+use super::permission::{may_administer, withheld_hosts};
 
 use sepal_core::domain::{
-    AddingRoles, AllowedHosts, McpServerConfig, Right, Scope, TenantId, Tool, UserId,
+    AddingRoles, AllowedHosts, Caller, McpServerConfig, Right, Scope, TenantId, Tool, UserId,
 };
 use sepal_core::session::Rules;
 use sepal_jobs::Pool;
@@ -192,21 +192,45 @@ impl Servers {
         (tenant, person): (&TenantId, &UserId),
     ) -> Result<Arc<ToolOffering>, store::Error> {
         let offering = self.offering_for(tenant, None).await?;
-        // Most people own no server, so they share the tenant's offering.
+        let closed = closed_to(&offering, person);
+        // Most people own no server, and all servers are open to them, so they share the tenant's offering.
+        let owns = offering.ingredients.owners.contains(person);
+        if !owns && closed.is_empty() {
+            return Ok(offering);
+        }
+        self.known_offering((tenant.clone(), owns.then(|| person.clone()), closed))
+            .await
+    }
+
+    /// Returns the offering with which somebody manages servers: for those who manage the servers of the
+    /// tenant also those that are only open to members of groups.
+    pub(crate) async fn offering_to_manage(
+        &self,
+        caller: &Caller,
+    ) -> Result<Arc<ToolOffering>, store::Error> {
+        let (tenant, person) = caller.whose();
+        if !may_administer(caller) {
+            return self.offering((tenant, person)).await;
+        }
+        let offering = self.offering_for(tenant, None).await?;
         if !offering.ingredients.owners.contains(person) {
             return Ok(offering);
         }
         self.offering_for(tenant, Some(person)).await
     }
 
-    /// Returns the offering that everybody in a tenant is offered; with `person`, the view that also includes
-    /// that person's own servers.
+    /// Returns the offering with all servers of a tenant; with `person`, the view that also includes that
+    /// person's own servers.
     pub async fn offering_for(
         &self,
         tenant: &TenantId,
         person: Option<&UserId>,
     ) -> Result<Arc<ToolOffering>, store::Error> {
-        let whose = (tenant.clone(), person.cloned());
+        self.known_offering((tenant.clone(), person.cloned(), BTreeSet::new()))
+            .await
+    }
+
+    async fn known_offering(&self, whose: OfferingKey) -> Result<Arc<ToolOffering>, store::Error> {
         let (known, age) = {
             let offerings = self.offerings();
             (offerings.known.get(&whose).cloned(), offerings.age)
@@ -223,13 +247,13 @@ impl Servers {
     /// Reads an offering, and keeps it unless something changed since `age`.
     async fn read_offering(
         &self,
-        whose: (TenantId, Option<UserId>),
+        whose: OfferingKey,
         known: Option<KnownOffering>,
         age: u64,
     ) -> Result<Arc<ToolOffering>, store::Error> {
         let (tenant, person) = (&whose.0, whose.1.as_ref());
         let begun = Instant::now();
-        let ingredients = self.ingredients(tenant, person).await?;
+        let ingredients = self.ingredients(tenant, person, &whose.2).await?;
         let offering = match known {
             Some(known) if known.offering.ingredients == ingredients => known.offering,
             Some(_) | None => {
@@ -261,6 +285,8 @@ impl Servers {
             servers: self.bundled().into_iter().collect(),
             rules: Vec::new(),
             owners: BTreeSet::new(),
+            access: Arc::default(),
+            closed: BTreeSet::new(),
         };
         self.offerings().bare(ingredients, &self.0.rules)
     }
@@ -275,7 +301,7 @@ impl Servers {
     /// Makes the next request read the servers of a tenant again. What has not changed stays as it is.
     pub fn expire(&self, tenant: &TenantId) {
         let mut offerings = self.offerings();
-        for ((of, _), known) in &mut offerings.known {
+        for ((of, ..), known) in &mut offerings.known {
             if of == tenant {
                 known.read_at = None;
             }
@@ -294,12 +320,16 @@ impl Servers {
         &self,
         tenant: &TenantId,
         person: Option<&UserId>,
+        closed: &BTreeSet<String>,
     ) -> Result<Ingredients, store::Error> {
         let settings = self.0.records.tool_settings().list(tenant).await?;
         self.0.installations.refresh().await?;
         let mut servers: Vec<Ingredient> = self.bundled().into_iter().collect();
         let (entries, owners) = self.entries(tenant, person).await?;
         for entry in entries {
+            if is_of_groups(&entry) && closed.contains(&entry.name) {
+                continue;
+            }
             let key = entry.definitions_key(&self.0.place.image());
             let listed = self.0.definitions.get(&key).await?;
             let Accepted { tools, since } = match &listed {
@@ -331,6 +361,8 @@ impl Servers {
             servers,
             rules: self.0.records.rules().list(tenant).await?,
             owners,
+            access: Arc::new(self.0.records.group_access().of_tenant(tenant).await?),
+            closed: closed.clone(),
         })
     }
 
@@ -477,4 +509,22 @@ impl Servers {
     pub(crate) fn retry(&self) -> RetryConfig {
         self.0.retry
     }
+}
+
+/// Returns true if groups can keep the server for their members: it is neither in every sandbox nor of one
+/// person.
+pub(crate) fn is_of_groups(entry: &ServerEntry) -> bool {
+    entry.owner.is_none() && entry.source != Source::Bundled
+}
+
+/// The servers of an offering that are not open to a person.
+fn closed_to(offering: &ToolOffering, person: &UserId) -> BTreeSet<String> {
+    let mut closed = offering.ingredients.access.closed_servers(person);
+    if !closed.is_empty() {
+        closed.retain(|name| {
+            let server = offering.server(name);
+            server.is_some_and(|server| is_of_groups(&server.entry))
+        });
+    }
+    closed
 }

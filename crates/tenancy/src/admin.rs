@@ -5,7 +5,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::Revocation;
 use super::{Error, Tenancy, password, secret};
-use sepal_core::domain::{ApiKeyId, CredentialId, Role, Tenant, TenantId, Timestamp, User, UserId};
+use sepal_core::domain::{
+    ApiKeyId, CredentialId, KeyGrant, KeyScope, Role, SessionKey, Tenant, TenantId, Timestamp,
+    User, UserId,
+};
 use sepal_store::records::{
     ApiKey, Invitation, ListedTenant, NewApiKey, NewUser, SignIn, TenantStanding,
 };
@@ -19,6 +22,14 @@ const MOST_INVITATION_DAYS: u32 = 30;
 
 /// The most open invitations of a tenant.
 const MOST_INVITATIONS: usize = 1_000;
+
+/// The most sessions, and the most servers, to which a key is limited.
+const MOST_LIMITS: usize = 20;
+
+const NEVER_OWNER: Error = Error::Refused("a service account is never an owner of the tenant");
+
+const NO_BROWSER: Error =
+    Error::Refused("a service account signs in with no browser: it has keys, and nothing else");
 
 const LAST_OWNER: Error = Error::Refused("a tenant needs an owner who may enter");
 
@@ -41,6 +52,8 @@ pub struct Person {
     pub is_disabled: bool,
     /// True if they can sign in by password.
     pub has_password: bool,
+    /// True for a service account.
+    pub is_service: bool,
 }
 
 /// An invitation to make.
@@ -74,6 +87,19 @@ pub struct NewKey {
     pub name: String,
     /// The time from which it is not valid any more; `None` = it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// What it may do beyond what its user may.
+    pub grant: KeyGrant,
+}
+
+impl NewKey {
+    /// A key that may whatever its user may, until it is revoked.
+    pub fn unlimited(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            expires_at: None,
+            grant: KeyGrant::unlimited(),
+        }
+    }
 }
 
 /// A new key; its secret is shown once.
@@ -197,6 +223,53 @@ impl Administration<'_> {
         Ok(user)
     }
 
+    /// Creates a service account, which has keys and no other way in.
+    pub async fn create_service_account(
+        self,
+        tenant: &TenantId,
+        name: &str,
+        role: Role,
+    ) -> Result<User, Error> {
+        if role == Role::Owner {
+            return Err(NEVER_OWNER);
+        }
+        let user = User {
+            id: UserId::from_bits(rand::random()),
+            tenant: tenant.clone(),
+            name: check_user_name(name)?.to_owned(),
+            role,
+            installation_admin: false,
+        };
+        let users = self.0.records().users();
+        users.add_service(&user, self.0.now()).await?;
+        Ok(user)
+    }
+
+    /// Renames a service account, from its next command on.
+    pub async fn rename_service_account(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        name: &str,
+    ) -> Result<(), Error> {
+        let name = check_user_name(name)?;
+        let users = self.0.records().users();
+        if !users.rename_service(tenant, user, name).await? {
+            return Err(Error::Refused("only service accounts are renamed"));
+        }
+        self.0.parts.checked.forget_user(user);
+        Ok(())
+    }
+
+    /// Refuses what only people who sign in have.
+    async fn check_is_person(self, tenant: &TenantId, user: &UserId) -> Result<(), Error> {
+        let found = self.0.records().users().find(tenant, user).await?;
+        if found.is_some_and(|record| record.is_service()) {
+            return Err(NO_BROWSER);
+        }
+        Ok(())
+    }
+
     /// Invites a person, who gives themselves a name and a password. `by` is the user who invites; `None` = the
     /// operator.
     pub async fn invite(
@@ -242,9 +315,10 @@ impl Administration<'_> {
     pub async fn users(self, tenant: &TenantId) -> Result<Vec<Person>, Error> {
         let records = self.0.records().users().list(tenant).await?;
         let person = |record: sepal_store::records::UserRecord| Person {
-            user: record.user,
-            is_disabled: record.is_disabled,
+            is_service: record.is_service(),
             has_password: record.password_hash.is_some(),
+            is_disabled: record.is_disabled,
+            user: record.user,
         };
         Ok(records.into_iter().map(person).collect())
     }
@@ -277,6 +351,7 @@ impl Administration<'_> {
         user: &UserId,
         is_admin: bool,
     ) -> Result<(), Error> {
+        self.check_is_person(tenant, user).await?;
         let users = self.0.records().users();
         if !users.set_installation_admin(tenant, user, is_admin).await? {
             return Err(Error::NotFound("user"));
@@ -321,6 +396,7 @@ impl Administration<'_> {
         new: &SecretString,
     ) -> Result<(), Error> {
         password::check(new)?;
+        self.check_is_person(tenant, user).await?;
         let hash = self.0.parts.passwords.hash(new).await?;
         self.replace_password(tenant, user, &hash, None).await
     }
@@ -332,11 +408,7 @@ impl Administration<'_> {
         user: &UserId,
         name: &str,
     ) -> Result<CreatedKey, Error> {
-        let new = NewKey {
-            name: name.to_owned(),
-            expires_at: None,
-        };
-        self.add_key(tenant, user, new).await
+        self.add_key(tenant, user, NewKey::unlimited(name)).await
     }
 
     /// Creates a key with the rights of a user.
@@ -349,6 +421,7 @@ impl Administration<'_> {
         let name = check_label("name", &new.name)?;
         let found = self.0.records().users().find(tenant, user).await?;
         found.ok_or(Error::NotFound("user"))?;
+        self.check_grant(tenant, user, &new.grant).await?;
         let id = ApiKeyId::from_bits(rand::random());
         let secret = secret::api_key(&id);
         let key = NewApiKey {
@@ -358,9 +431,60 @@ impl Administration<'_> {
             name: name.to_owned(),
             hash: secret::hash(&secret),
             expires_at: new.expires_at,
+            grant: new.grant,
         };
         self.0.records().api_keys().add(&key, self.0.now()).await?;
         Ok(CreatedKey { id, secret })
+    }
+
+    /// Checks that a grant allows something, and that its limits are of the key's user.
+    async fn check_grant(
+        self,
+        tenant: &TenantId,
+        user: &UserId,
+        grant: &KeyGrant,
+    ) -> Result<(), Error> {
+        let invalid = |field, reason| Error::Invalid { field, reason };
+        if grant.scopes.is_empty() {
+            return Err(invalid(
+                "scopes",
+                "names no scope: the key could do nothing",
+            ));
+        }
+        if grant.is_confined() && grant.scopes.has(KeyScope::Administer) {
+            let reason =
+                "has `administer`, which a key that is limited to sessions or servers cannot have";
+            return Err(invalid("scopes", reason));
+        }
+        if let Some(servers) = &grant.servers {
+            let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+            let is_name = |name: &String| {
+                (1..=MAX_NAME_CHARS).contains(&name.len()) && name.bytes().all(is_letter)
+            };
+            if !(1..=MOST_LIMITS).contains(&servers.len()) || !servers.iter().all(is_name) {
+                return Err(invalid("servers", "has 1 to 20 names of MCP servers"));
+            }
+        }
+        let Some(sessions) = &grant.sessions else {
+            return Ok(());
+        };
+        if !(1..=MOST_LIMITS).contains(&sessions.len()) {
+            return Err(invalid("sessions", "has 1 to 20 ids of sessions"));
+        }
+        let keys: Vec<SessionKey> = sessions
+            .iter()
+            .map(|session| SessionKey {
+                tenant: tenant.clone(),
+                session: session.clone(),
+            })
+            .collect();
+        let found = self.0.records().sessions().find_all(keys.iter()).await?;
+        let own = found.iter().filter(|row| row.owner == *user);
+        if own.count() < sessions.len() {
+            let reason = "names a session that is not one of the person whose rights the key has";
+            return Err(invalid("sessions", reason));
+        }
+        Ok(())
     }
 
     /// The keys of a tenant, newest first, revoked ones included.
@@ -408,7 +532,11 @@ impl Administration<'_> {
 
     async fn missing_or_last_owner(self, tenant: &TenantId, user: &UserId) -> Result<Error, Error> {
         let found = self.0.records().users().find(tenant, user).await?;
-        Ok(found.map_or(Error::NotFound("user"), |_| LAST_OWNER))
+        Ok(match found {
+            None => Error::NotFound("user"),
+            Some(record) if record.is_service() => NEVER_OWNER,
+            Some(_) => LAST_OWNER,
+        })
     }
 }
 

@@ -6,9 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use secrecy::SecretString;
 use tokio::sync::broadcast;
 
+use super::identity::PROXY_ISSUER;
 use super::{Error, Tenancy, secret};
 use sepal_core::domain::{ApiKeyId, Caller, CredentialId, TenantId, Timestamp, UserId};
-use sepal_store::records::{Admission, SecretHash, UserRecord};
+use sepal_store::records::{AccountName, Admission, SecretHash, UserRecord};
 
 /// The time for which a result of the database is cached.
 const BELIEF_MS: u64 = 2_000;
@@ -17,7 +18,7 @@ const BELIEF_MS: u64 = 2_000;
 const MAX_CHECKED: usize = 10_000;
 
 /// "Last used" is written at most this often.
-const TOUCH_MS: u64 = 5 * 60_000;
+pub(super) const TOUCH_MS: u64 = 5 * 60_000;
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 
@@ -43,6 +44,8 @@ pub struct AuthenticatedCaller {
     pub caller: Caller,
     /// The credential; for a ticket, the one that it was issued for.
     pub credential: CredentialId,
+    /// The account at the sign-in proxy to which the sign-in is bound; `None` = to none.
+    pub proxied: Option<AccountName>,
 }
 
 impl AuthenticatedCaller {
@@ -52,7 +55,17 @@ impl AuthenticatedCaller {
             credential: Some(credential.clone()),
             ..caller
         };
-        Self { caller, credential }
+        Self {
+            caller,
+            credential,
+            proxied: None,
+        }
+    }
+
+    /// Binds the sign-in to its account, if that is one at the sign-in proxy.
+    pub(super) fn by_account(mut self, account: Option<AccountName>) -> Self {
+        self.proxied = account.filter(|it| it.issuer.starts_with(PROXY_ISSUER));
+        self
     }
 }
 
@@ -211,7 +224,8 @@ impl Tenancy {
             sign_ins.touch(tenant, &admission.credential, now).await?;
         }
         let credential = CredentialId::SignIn(admission.credential);
-        Ok(AuthenticatedCaller::new(admission.caller, credential))
+        let entered = AuthenticatedCaller::new(admission.caller, credential);
+        Ok(entered.by_account(admission.account))
     }
 
     async fn admit_key(&self, admission: Option<Admission>) -> Result<AuthenticatedCaller, Error> {

@@ -13,6 +13,9 @@ pub enum Error {
     /// Unknown name, wrong password or disabled user, which the error does not distinguish.
     #[error("name or password is wrong")]
     WrongPassword,
+    /// A passkey that nobody here has, or an answer that does not fit.
+    #[error("the passkey was not accepted: try again, or sign in another way")]
+    WrongPasskey,
     /// A sign-in, key, link or ticket that never existed, is used up, revoked or expired.
     #[error("it is not valid, or not any more")]
     NotValid,
@@ -47,7 +50,7 @@ impl Error {
     /// The code for clients.
     pub fn code(&self) -> Code {
         match self {
-            Self::WrongPassword | Self::NotValid => Code::Unauthorized,
+            Self::WrongPassword | Self::WrongPasskey | Self::NotValid => Code::Unauthorized,
             Self::TooManyAttempts(_) => Code::TooManyRequests,
             Self::Invalid { .. } => Code::InvalidArguments,
             Self::NotFound(_) => Code::NotFound,
@@ -62,6 +65,7 @@ impl Error {
         match self {
             Self::Store(error) => error.fault(),
             Self::WrongPassword
+            | Self::WrongPasskey
             | Self::NotValid
             | Self::TooManyAttempts(_)
             | Self::Invalid { .. }

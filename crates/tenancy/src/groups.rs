@@ -1,13 +1,21 @@
-//! Administers the groups of a tenant for one of its people: their members, and the custom roles that members
-//! have.
+//! Administers the groups of a tenant for one of its people: their members, the custom roles that members have, and
+//! the models and servers that are for members alone.
 //!
 //! Making somebody a member gives them the roles of the group, so it needs the same rights.
 
+use std::collections::BTreeSet;
+
 use super::roles::{check_description, check_may_give, check_name, check_sees};
 use super::{Administration, Error, Tenancy};
-use sepal_core::domain::{Caller, Right, Rights, TenantId, UserId};
-use sepal_store::records::{CustomRole, GroupMember, ListedGroup, UserGroup};
+use sepal_core::domain::{
+    AccessKind, BUNDLED_SERVER, Budget, Caller, Right, Rights, TenantId, UserId,
+};
+use sepal_store::records::{CustomRole, GroupMember, ListedGroup, NamedThing, UserGroup};
 
+/// The most models, and the most servers, that a group names.
+const MOST_NAMED: usize = 200;
+/// The longest name of a model or server, in bytes.
+const MAX_NAME_BYTES: usize = 320;
 /// The most groups of a tenant.
 pub const MOST_GROUPS: usize = 500;
 
@@ -17,6 +25,17 @@ pub struct GroupView {
     pub group: UserGroup,
     pub members: Vec<GroupMember>,
     pub roles: Vec<CustomRole>,
+    /// The models and servers that are open to members of this and other groups that name them alone.
+    pub named: Vec<NamedThing>,
+}
+
+/// A change of what a group names; `None` = it stays.
+#[derive(Debug, Clone, Default)]
+pub struct AccessChange {
+    /// All its models: each a provider, or `provider/model`.
+    pub models: Option<Vec<String>>,
+    /// The names of all its MCP servers.
+    pub servers: Option<Vec<String>>,
 }
 
 /// A change of a group; `None` = it stays.
@@ -40,9 +59,12 @@ impl Groups<'_> {
         &self.caller.tenant.id
     }
 
-    /// The groups by name. For everybody who manages people, groups or roles.
+    /// The groups by name. For everybody who manages people, groups or roles, and who gives groups rules or budgets.
     pub async fn list(self) -> Result<Vec<ListedGroup>, Error> {
-        check_sees(self.caller)?;
+        let gives = [Right::ManageRules, Right::ManageBudgets];
+        if !gives.into_iter().any(|right| self.caller.may(right)) {
+            check_sees(self.caller)?;
+        }
         self.tenancy.administration().groups(self.tenant()).await
     }
 
@@ -91,10 +113,30 @@ impl Groups<'_> {
         Ok(())
     }
 
-    /// Deletes a group; its members stay in the tenant.
+    /// Changes which models and servers are for the members of a group alone, for sessions from their next step
+    /// on. Models need the right to manage providers, servers that to manage servers. To name something gives the
+    /// caller no use of it.
+    pub async fn change_access(self, id: &str, change: AccessChange) -> Result<(), Error> {
+        self.check_manages()?;
+        let administration = self.tenancy.administration();
+        let found = administration.group(self.tenant(), id).await?;
+        let (given, taken) = found.access_change(change)?;
+        for thing in given.iter().chain(&taken) {
+            self.check_has(right_of(thing.kind))?;
+        }
+        administration
+            .change_group_access(self.tenant(), id, &given, &taken)
+            .await
+    }
+
+    /// Deletes a group with its rules and budgets; its members stay in the tenant. What only this group names is
+    /// open to everybody from then on, so the caller needs the rights for all that the group carries.
     pub async fn remove(self, id: &str) -> Result<(), Error> {
         self.check_may_choose(id).await?;
         let administration = self.tenancy.administration();
+        for right in administration.carried(self.tenant(), id).await? {
+            self.check_has(right)?;
+        }
         administration.remove_group(self.tenant(), id).await
     }
 
@@ -138,6 +180,21 @@ impl Groups<'_> {
         ))
     }
 
+    fn check_has(&self, right: Right) -> Result<(), Error> {
+        if self.caller.may(right) {
+            return Ok(());
+        }
+        Err(Error::Refused(if right == Right::ManageProviders {
+            "models of a group need the right `providers.manage`, which you do not have"
+        } else if right == Right::ManageServers {
+            "servers of a group need the right `servers.manage`, which you do not have"
+        } else if right == Right::ManageRules {
+            "the group has rules: deleting it needs the right `rules.manage`, which you do not have"
+        } else {
+            "the group has budgets: deleting it needs the right `budgets.manage`, which you do not have"
+        }))
+    }
+
     fn check_manages(&self) -> Result<(), Error> {
         if self.caller.may(Right::ManageGroups) {
             return Ok(());
@@ -145,6 +202,76 @@ impl Groups<'_> {
         Err(Error::Refused(
             "only an admin of the tenant, or somebody with the right `groups.manage`, may do this",
         ))
+    }
+}
+
+/// The right that naming a thing needs.
+fn right_of(kind: AccessKind) -> Right {
+    match kind {
+        AccessKind::Model => Right::ManageProviders,
+        AccessKind::Server => Right::ManageServers,
+    }
+}
+
+impl GroupView {
+    /// What the group names from now on, and what no more.
+    pub fn access_change(
+        &self,
+        change: AccessChange,
+    ) -> Result<(Vec<NamedThing>, Vec<NamedThing>), Error> {
+        let wanted = [
+            (AccessKind::Model, change.models),
+            (AccessKind::Server, change.servers),
+        ];
+        let (mut given, mut taken) = (Vec::new(), Vec::new());
+        for (kind, names) in wanted {
+            let Some(names) = names else { continue };
+            if names.len() > MOST_NAMED {
+                let (field, reason) = (field_of(kind), "may have 200 names");
+                return Err(Error::Invalid { field, reason });
+            }
+            let wanted: BTreeSet<NamedThing> = names
+                .iter()
+                .map(|name| checked(kind, name))
+                .collect::<Result<_, _>>()?;
+            let known = self.named.iter().filter(|thing| thing.kind == kind);
+            let known: BTreeSet<NamedThing> = known.cloned().collect();
+            given.extend(wanted.difference(&known).cloned());
+            taken.extend(known.difference(&wanted).cloned());
+        }
+        Ok((given, taken))
+    }
+}
+
+/// Checks the name of a model or a server.
+fn checked(kind: AccessKind, name: &str) -> Result<NamedThing, Error> {
+    let field = field_of(kind);
+    let name = name.trim();
+    let is_usable = !name.is_empty()
+        && name.len() <= MAX_NAME_BYTES
+        && !name.chars().any(char::is_control)
+        && !name.starts_with('/')
+        && !name.ends_with('/');
+    if !is_usable {
+        let reason =
+            "names a model as `provider/model` or by its provider, and a server by its name";
+        return Err(Error::Invalid { field, reason });
+    }
+    if kind == AccessKind::Server && name == BUNDLED_SERVER {
+        let reason = "cannot have `sandbox`: its tools are open to everybody";
+        return Err(Error::Invalid { field, reason });
+    }
+    Ok(NamedThing {
+        kind,
+        name: name.to_owned(),
+    })
+}
+
+/// The field that names things of a kind.
+fn field_of(kind: AccessKind) -> &'static str {
+    match kind {
+        AccessKind::Model => "models",
+        AccessKind::Server => "servers",
     }
 }
 
@@ -173,6 +300,7 @@ impl Administration<'_> {
             group: found.ok_or(Error::NotFound("group"))?.group,
             members: groups.members(tenant, id).await?,
             roles: self.0.records().custom_roles().of_group(tenant, id).await?,
+            named: self.0.records().group_access().of_group(tenant, id).await?,
         })
     }
 
@@ -223,6 +351,7 @@ impl Administration<'_> {
             ..known.clone()
         };
         let is_known = self.0.records().user_groups().change(&group).await?;
+        self.0.groups_changed(&known.tenant);
         is_known.then_some(()).ok_or(Error::NotFound("group"))
     }
 
@@ -230,7 +359,40 @@ impl Administration<'_> {
     pub async fn remove_group(self, tenant: &TenantId, id: &str) -> Result<(), Error> {
         let is_known = self.0.records().user_groups().remove(tenant, id).await?;
         self.0.parts.checked.forget_tenant(tenant);
+        self.0.groups_changed(tenant);
         is_known.then_some(()).ok_or(Error::NotFound("group"))
+    }
+
+    /// Lets a group name models and servers, and others no more. What a group names is open only to members of the
+    /// groups that name it.
+    pub async fn change_group_access(
+        self,
+        tenant: &TenantId,
+        id: &str,
+        given: &[NamedThing],
+        taken: &[NamedThing],
+    ) -> Result<(), Error> {
+        let access = self.0.records().group_access();
+        access.change((tenant, id), given, taken).await?;
+        self.0.groups_changed(tenant);
+        Ok(())
+    }
+
+    /// The rights for what a group carries beside its roles.
+    async fn carried(self, tenant: &TenantId, id: &str) -> Result<Vec<Right>, Error> {
+        let records = self.0.records();
+        let named = records.group_access().of_group(tenant, id).await?;
+        let mut rights: Vec<Right> = named.iter().map(|thing| right_of(thing.kind)).collect();
+        let rules = records.rules().list(tenant).await?;
+        if rules.iter().any(|rule| rule.group.as_deref() == Some(id)) {
+            rights.push(Right::ManageRules);
+        }
+        let budgets = records.budgets().list(tenant, self.0.now()).await?;
+        let is_of_group = |budget: &Budget| budget.level.is_of_group() && budget.subject == id;
+        if budgets.iter().any(|it| is_of_group(&it.standing.budget)) {
+            rights.push(Right::ManageBudgets);
+        }
+        Ok(rights)
     }
 
     /// Makes a person a member of a group.
@@ -245,6 +407,7 @@ impl Administration<'_> {
         let groups = self.0.records().user_groups();
         groups.add_member(tenant, id, user).await?;
         self.0.parts.checked.forget_user(user);
+        self.0.groups_changed(tenant);
         Ok(())
     }
 
@@ -258,6 +421,7 @@ impl Administration<'_> {
         let groups = self.0.records().user_groups();
         let was_member = groups.remove_member(tenant, id, user).await?;
         self.0.parts.checked.forget_user(user);
+        self.0.groups_changed(tenant);
         was_member.then_some(()).ok_or(Error::NotFound("member"))
     }
 

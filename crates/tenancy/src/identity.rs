@@ -8,13 +8,15 @@ use std::net::IpAddr;
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::credential::Revocation;
+use super::device::Visitor;
 use super::refusals::Attempt;
 use super::sign_in::{SignedIn, new_sign_in};
 use super::{Error, Tenancy, admin, secret};
 use sepal_core::domain::{CredentialId, Role, Scope, Tenant, Timestamp, User, UserId};
 use sepal_store::audit::ActName;
 use sepal_store::records::{
-    EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, OidcFlow, SecretHash,
+    AccountName, DirectoryKey, EndedAt, GroupsChange, Identity, IdentitySignIn, NewUser, OidcFlow,
+    SecretHash, StepUp,
 };
 
 /// The time, in milliseconds, within which a person has to come back from the provider.
@@ -31,6 +33,14 @@ const MOST_NAMES: usize = 50;
 
 /// The tries of a first sign-in: another one may take the name, or bind the account, at the same time.
 const MOST_TRIES: usize = 5;
+
+/// The begin of the issuer of accounts at the sign-in proxy. No provider's address begins with it.
+pub(super) const PROXY_ISSUER: &str = "proxy:";
+
+/// The issuer of the accounts at the sign-in proxy of this name.
+pub fn proxy_issuer(name: &str) -> String {
+    format!("{PROXY_ISSUER}{name}")
+}
 
 /// The reason the rules keep an account out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +97,20 @@ pub struct EntryRules {
     pub default_role: Option<Role>,
     /// True if a person is made at the first sign-in of an account.
     pub makes_people: bool,
+    /// How an account that signs in for the first time is that of a person whom the tenant's directory made;
+    /// `None` = it never is.
+    pub directory_link: Option<DirectoryLink>,
+}
+
+/// The claim of an account by which it belongs to a person whom the tenant's directory made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DirectoryLink {
+    /// The account's id at the issuer (`sub`) is the directory's own id of the person.
+    Subject,
+    /// The account's user name is the person's name in the directory.
+    PreferredUsername,
+    /// The account's mail address, which the issuer vouches for, is the person's name in the directory.
+    Email,
 }
 
 /// The groups here that the groups of a provider fill at each sign-in.
@@ -154,7 +178,7 @@ pub struct BegunSignIn {
 
 impl FlowSecrets {
     /// Derives nonce and verifier, so that they need not be stored: only the browser that began can tell them.
-    fn of(browser: &SecretString, state: SecretString) -> Self {
+    pub(super) fn of(browser: &SecretString, state: SecretString) -> Self {
         Self {
             nonce: secret::derive("sepal oidc nonce", browser, &state),
             verifier: secret::derive("sepal oidc verifier", browser, &state),
@@ -222,6 +246,29 @@ impl Account {
         names.next().unwrap_or_else(|| "person".to_owned())
     }
 
+    /// The value by which the tenant's directory knows the account; `None` = it cannot be told.
+    fn directory_key(&self, link: DirectoryLink) -> Option<DirectoryKey<'_>> {
+        match link {
+            DirectoryLink::Subject => Some(DirectoryKey::ExternalId(&self.subject)),
+            DirectoryLink::PreferredUsername => {
+                let name = self.preferred_username.as_deref()?;
+                Some(DirectoryKey::UserName(name))
+            }
+            DirectoryLink::Email => {
+                let email = self.email.as_deref().filter(|_| self.is_email_verified)?;
+                Some(DirectoryKey::UserName(email))
+            }
+        }
+    }
+
+    /// The issuer with the account's id there.
+    pub fn key(&self) -> AccountName {
+        AccountName {
+            issuer: self.issuer.clone(),
+            subject: self.subject.clone(),
+        }
+    }
+
     fn identity(&self) -> Identity {
         Identity {
             issuer: self.issuer.clone(),
@@ -232,7 +279,7 @@ impl Account {
 }
 
 /// The part of a foreign name that may be a name here, with room for a number at its end.
-fn readable(name: &str) -> String {
+pub(super) fn readable(name: &str) -> String {
     let letters = name.chars().filter(|letter| {
         admin::check_user_name(letter.encode_utf8(&mut [0; 4])).is_ok() || *letter == ' '
     });
@@ -263,10 +310,21 @@ impl Tenancy {
         provider: &str,
         browser: Option<SecretString>,
         return_to: &str,
-        peer: IpAddr,
+        visitor: Visitor<'_>,
     ) -> Result<BegunSignIn, Error> {
         let return_to = check_return(return_to)?.to_owned();
-        self.parts.limits.attempt_link(peer)?;
+        self.count_begun(visitor)?;
+        self.begin_flow(provider, browser, return_to, None).await
+    }
+
+    /// Begins a sign-in, or a confirmation.
+    pub(super) async fn begin_flow(
+        &self,
+        provider: &str,
+        browser: Option<SecretString>,
+        return_to: String,
+        step_up: Option<StepUp>,
+    ) -> Result<BegunSignIn, Error> {
         let known = browser.filter(|it| secret::is_random(it.expose_secret()));
         let browser = known.unwrap_or_else(secret::random);
         let state = secret::random();
@@ -278,10 +336,21 @@ impl Tenancy {
                 provider: provider.to_owned(),
                 return_to,
                 expires_at: self.after(FLOW_LIFE_MS),
+                step_up,
             })
             .await?;
         let secrets = FlowSecrets::of(&browser, state);
         Ok(BegunSignIn { browser, secrets })
+    }
+
+    /// Counts a sign-in that is begun without a name: for its browser if somebody signed in there before, else for
+    /// its address.
+    pub(super) fn count_begun(&self, visitor: Visitor<'_>) -> Result<(), Error> {
+        let limits = &self.parts.limits;
+        match self.device(visitor.device) {
+            Some(device) => limits.attempt_from(&device),
+            None => limits.attempt_link(visitor.peer),
+        }
     }
 
     /// Uses up a sign-in that this browser began at a provider. Returns its secrets, and the path to which the
@@ -314,6 +383,10 @@ impl Tenancy {
         peer: IpAddr,
     ) -> Result<SignedIn, Error> {
         let result = self.enter_by_account(account, rules).await;
+        let result = result.map(|signed_in| SignedIn {
+            entered: signed_in.entered.by_account(Some(account.key())),
+            ..signed_in
+        });
         if let Err(Error::NotLetIn(_)) = &result {
             let tenant = match rules.tenant_of(account) {
                 Ok(name) => self.records().tenants().find_by_name(name).await?,
@@ -338,6 +411,23 @@ impl Tenancy {
         result
     }
 
+    /// Signs in by an account that the sign-in proxy names. Attempts of one account are limited, because a browser
+    /// needs only one.
+    pub async fn sign_in_by_proxy(
+        &self,
+        account: &Account,
+        rules: &EntryRules,
+        peer: IpAddr,
+    ) -> Result<SignedIn, Error> {
+        let Account {
+            issuer, subject, ..
+        } = account;
+        self.parts
+            .limits
+            .attempt_of(&format!("{issuer}/{subject}"))?;
+        self.sign_in_by_account(account, rules, peer).await
+    }
+
     async fn enter_by_account(
         &self,
         account: &Account,
@@ -353,7 +443,10 @@ impl Tenancy {
         let identity = account.identity();
         for _ in 0..MOST_TRIES {
             let identities = self.records().identities();
-            let known = identities.find(&tenant.id, &identity).await?;
+            let known = match identities.find(&tenant.id, &identity).await? {
+                Some(user) => Some(user),
+                None => self.bind_to_directory(&tenant, account, rules).await?,
+            };
             let entered = match known {
                 Some(user) => {
                     return self.enter_known(&tenant, &user, account, rules).await;
@@ -366,6 +459,24 @@ impl Tenancy {
             }
         }
         Err(Error::NotValid)
+    }
+
+    /// Binds an account to the person whom the tenant's directory made for it, once. Nobody is bound who was here
+    /// before the directory, or has an account already.
+    async fn bind_to_directory(
+        &self,
+        tenant: &Tenant,
+        account: &Account,
+        rules: &EntryRules,
+    ) -> Result<Option<UserId>, Error> {
+        let link = rules.directory_link;
+        let Some(key) = link.and_then(|link| account.directory_key(link)) else {
+            return Ok(None);
+        };
+        let directories = self.records().directories();
+        let identity = account.identity();
+        let bound = directories.bind(&tenant.id, key, &identity, self.now());
+        Ok(bound.await?)
     }
 
     async fn enter_known(
@@ -401,6 +512,9 @@ impl Tenancy {
             return Err(Error::NotValid);
         }
         self.parts.checked.forget_user(user);
+        if known.groups != GroupsChange::default() {
+            self.groups_changed(&tenant.id);
+        }
         let now = self.records().users().find(&tenant.id, user).await?;
         let user = now.ok_or(Error::NotValid)?.user;
         let caller = self.caller_of(user, tenant.clone()).await?;
@@ -438,6 +552,9 @@ impl Tenancy {
         let identities = self.records().identities();
         match identities.add(&new, &first, self.now()).await {
             Ok(true) => {
+                if first.groups != GroupsChange::default() {
+                    self.groups_changed(&tenant.id);
+                }
                 let caller = self.caller_of(user, tenant.clone()).await?;
                 Ok(Some(SignedIn::new(caller, id, secret)))
             }
@@ -512,6 +629,34 @@ impl Tenancy {
         Ok(count)
     }
 
+    /// Ends the sign-ins of a session at a provider, and their sockets. Whoever knows the session's id may do it, so
+    /// attempts that end nothing are limited. Returns their number.
+    pub async fn end_session_by_sid(
+        &self,
+        issuer: &str,
+        sid: &str,
+        peer: IpAddr,
+    ) -> Result<usize, Error> {
+        let flows = self.records().oidc_flows();
+        let ended = EndedAt {
+            issuer,
+            subject: None,
+            sid: Some(sid),
+        };
+        let sign_ins = flows.sign_ins(ended).await?;
+        if sign_ins.is_empty() {
+            self.parts.limits.attempt_link(peer)?;
+            return Ok(0);
+        }
+        flows.end(&sign_ins).await?;
+        let count = sign_ins.len();
+        for (_, id) in sign_ins {
+            let ended = CredentialId::SignIn(id);
+            self.revoke(Revocation::Credential(ended));
+        }
+        Ok(count)
+    }
+
     fn after(&self, life_ms: u64) -> Timestamp {
         Timestamp(self.now().0.saturating_add_unsigned(life_ms))
     }
@@ -532,6 +677,7 @@ mod tests {
             groups: GroupRules::default(),
             default_role,
             makes_people: true,
+            directory_link: None,
         }
     }
 

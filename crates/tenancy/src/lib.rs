@@ -6,11 +6,13 @@
 //!
 //! Start at [`Tenancy`], which doors ask. `credential` checks who comes, [`Administration`] changes tenants,
 //! people and keys for the operator, [`People`], [`Roles`] and
-//! [`Groups`] those of a tenant for one of them, and [`Gestures`] proves that a person is there.
+//! [`Groups`] those of a tenant for one of them, [`Directory`] those of a company's directory, and [`Gestures`] proves that a person is there.
 
 mod admin;
 mod clock;
 mod credential;
+mod device;
+mod directory;
 mod error;
 mod gesture;
 mod groups;
@@ -31,15 +33,20 @@ pub use admin::{
 };
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation};
+pub use device::Visitor;
+pub use directory::{
+    CreatedScimToken, Directory, DirectoryCaller, DirectoryError, DirectorySettings, GroupDraft,
+    MOST_SCIM_TOKENS, NewScimToken, PersonDraft, members_by,
+};
 pub use error::Error;
 pub use gesture::{
-    GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, MOST_CALLS, Passkeys, Proof, RelyingParty,
-    Ways,
+    Confirmation, GestureError, Gestures, LIFE_MS as GESTURE_LIFE_MS, ListedPasskeys, MOST_CALLS,
+    Passkeys, Proof, RelyingParty, ResumedStepUp, Ways,
 };
-pub use groups::{GroupChange, GroupView, Groups, MOST_GROUPS};
+pub use groups::{AccessChange, GroupChange, GroupView, Groups, MOST_GROUPS};
 pub use identity::{
-    Account, BegunSignIn, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets, GroupRules,
-    NotLetIn, TenantChoice,
+    Account, BegunSignIn, DirectoryLink, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets,
+    GroupRules, NotLetIn, TenantChoice, proxy_issuer,
 };
 pub use limits::network;
 pub use people::{InvitationFacts, People};

@@ -1,4 +1,5 @@
-//! Limits attempts to sign in: per address and name, and per address.
+//! Limits attempts to sign in: per address and name, per address, and per browser in which the person signed in
+//! before.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -10,6 +11,7 @@ use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use sha2::{Digest as _, Sha256};
 
+use super::device::Device;
 use super::{Clock, Error};
 
 /// Attempts on one name from one address: 10 at once, then one every 12 s.
@@ -30,6 +32,7 @@ pub(super) struct Limits {
     clock: Ticks,
     by_name: Limiter,
     by_peer: Limiter,
+    by_device: Limiter,
 }
 
 impl Limits {
@@ -43,6 +46,7 @@ impl Limits {
             clock: Ticks(clock.clone()),
             by_name: limiter(NAME_EVERY, NAME_BURST),
             by_peer: limiter(PEER_EVERY, PEER_BURST),
+            by_device: limiter(NAME_EVERY, NAME_BURST),
         }
     }
 
@@ -54,12 +58,18 @@ impl Limits {
         self.check(&self.by_name, &key(&peer, name))
     }
 
+    /// Counts an attempt of a browser in which somebody signed in before. Attempts of others from its address do
+    /// not count against it.
+    pub(super) fn attempt_from(&self, device: &Device) -> Result<(), Error> {
+        self.check(&self.by_device, &device.id)
+    }
+
     /// Counts an attempt from an address with an invalid link.
     pub(super) fn attempt_link(&self, peer: IpAddr) -> Result<(), Error> {
         self.check(&self.by_peer, &network(peer).to_string())
     }
 
-    /// Counts a signed-in person's attempt on their own old password.
+    /// Counts a person's attempt where it is known whose it is, such as one on their own old password.
     pub(super) fn attempt_of(&self, user: &str) -> Result<(), Error> {
         self.check(&self.by_name, &user.to_owned())
     }
@@ -111,8 +121,9 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use super::{Limits, key, network};
+    use crate::device::Device;
     use crate::{Clock, Error};
-    use sepal_core::domain::Timestamp;
+    use sepal_core::domain::{Timestamp, UserId};
 
     #[test]
     fn a_name_then_an_address_is_slowed_down_and_time_heals() {
@@ -144,6 +155,35 @@ mod tests {
                 .count(),
             60
         );
+    }
+
+    #[test]
+    fn strangers_at_the_same_address_do_not_count_against_a_known_browser() {
+        let time = Arc::new(AtomicI64::new(1_000_000));
+        let shown = Arc::clone(&time);
+        let limits = Limits::new(&Clock::new(move || {
+            Timestamp(shown.load(Ordering::Relaxed))
+        }));
+        let peer: IpAddr = "192.0.2.1".parse().unwrap();
+        let device = |id: &str| Device {
+            user: UserId::from_bits(1),
+            id: id.to_owned(),
+        };
+        let tries = |id: &str| {
+            let device = device(id);
+            (0..100)
+                .take_while(|_| limits.attempt_from(&device).is_ok())
+                .count()
+        };
+        for n in 0..100 {
+            let _ = limits.attempt(peer, "default/ann");
+            let _ = limits.attempt(peer, &format!("default/{n}"));
+        }
+        assert!(limits.attempt(peer, "default/ann").is_err());
+        assert_eq!(tries("a"), 10);
+        assert_eq!(tries("b"), 10, "another browser of the person");
+        time.fetch_add(24_000, Ordering::Relaxed);
+        assert_eq!(tries("a"), 2);
     }
 
     #[test]

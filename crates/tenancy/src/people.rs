@@ -61,7 +61,7 @@ impl<'a> People<'a> {
         found.ok_or(Error::NotFound("person"))
     }
 
-    /// Adds a person. Admins add viewers and members, owners anybody.
+    /// Adds a person. Admins add viewers, approvers and members, owners anybody.
     pub async fn add(self, new: NewPerson) -> Result<User, Error> {
         self.check_may_give(new.role)?;
         let new = NewPerson {
@@ -70,6 +70,31 @@ impl<'a> People<'a> {
         };
         let administration = self.tenancy.administration();
         administration.create_user(self.tenant(), new).await
+    }
+
+    /// The service accounts by name. Only for admins.
+    pub async fn service_accounts(self) -> Result<Vec<ListedUser>, Error> {
+        let mut listed = self.list().await?;
+        listed.retain(|it| it.record.is_service());
+        Ok(listed)
+    }
+
+    /// Adds a service account. Admins give it the role of a viewer or member, owners also of an admin.
+    pub async fn add_service_account(self, name: &str, role: Role) -> Result<User, Error> {
+        self.check_may_give(role)?;
+        let administration = self.tenancy.administration();
+        administration
+            .create_service_account(self.tenant(), name, role)
+            .await
+    }
+
+    /// Renames a service account. People keep their names.
+    pub async fn rename(self, id: &UserId, name: &str) -> Result<(), Error> {
+        self.find_below(id, Right::ManagePeople).await?;
+        let administration = self.tenancy.administration();
+        administration
+            .rename_service_account(self.tenant(), id, name)
+            .await
     }
 
     /// Changes the role of a person, from their next command on.
@@ -158,6 +183,19 @@ impl<'a> People<'a> {
         Ok(())
     }
 
+    /// Lets a person sign in by their password again who chose to sign in by passkeys alone.
+    pub async fn reset_passkey_only(self, id: &UserId) -> Result<(), Error> {
+        self.find_below(id, Right::ManagePeople).await?;
+        let users = self.tenancy.records().users();
+        if users
+            .set_passkey_only((self.tenant(), id), false, 0)
+            .await?
+        {
+            return Ok(());
+        }
+        Err(Error::NotFound("person"))
+    }
+
     /// The caller's own sign-ins, the last seen first.
     pub async fn sign_ins(self) -> Result<Vec<SignIn>, Error> {
         let sign_ins = self.tenancy.records().web_sessions();
@@ -222,36 +260,57 @@ impl<'a> People<'a> {
     }
 
     /// Makes a key with the caller's rights. A key makes no keys.
-    pub async fn add_key(
-        self,
-        name: &str,
-        expires_at: Option<Timestamp>,
-    ) -> Result<CreatedKey, Error> {
-        if matches!(self.caller.credential, Some(CredentialId::ApiKey(_))) {
+    pub async fn add_key(self, new: NewKey) -> Result<CreatedKey, Error> {
+        self.check_makes_keys()?;
+        self.add_key_of(&self.caller.user.id, new).await
+    }
+
+    /// Makes a key of a service account that the caller administers and whose rights they have. A key makes no keys.
+    pub async fn add_service_key(self, id: &UserId, new: NewKey) -> Result<CreatedKey, Error> {
+        let found = self.find_below(id, Right::ManageKeys).await?;
+        if !found.is_service() {
+            return Err(Error::NotFound("service account"));
+        }
+        self.check_makes_keys()?;
+        let roles = self.tenancy.administration();
+        let rights = roles.roles_of(self.tenant(), id).await?.rights;
+        let is_higher =
+            found.user.role > self.caller.user.role && !self.caller.may(Right::ManageAdmins);
+        if is_higher || !self.caller.may_not_give(rights).is_empty() {
             return Err(Error::Refused(
-                "a key cannot make keys: sign in with a browser",
+                "the service account may do more than you: somebody who may as much makes its keys",
             ));
         }
+        self.add_key_of(id, new).await
+    }
+
+    async fn add_key_of(&self, user: &UserId, new: NewKey) -> Result<CreatedKey, Error> {
         let now = self.tenancy.now();
-        if expires_at.is_some_and(|at| at <= now) {
+        if new.expires_at.is_some_and(|at| at <= now) {
             return Err(Error::Invalid {
                 field: "expiresAt",
                 reason: "has passed",
             });
         }
-        let valid = self.keys(false).await?.into_iter();
-        let valid = valid.filter(|key| key.expires_at.is_none_or(|at| at > now));
-        if valid.count() >= MOST_KEYS {
-            return Err(Error::Refused("you have 100 keys: revoke some first"));
-        }
-        let new = NewKey {
-            name: name.to_owned(),
-            expires_at,
-        };
         let administration = self.tenancy.administration();
-        administration
-            .add_key(self.tenant(), &self.caller.user.id, new)
-            .await
+        let keys = administration.keys(self.tenant()).await?.into_iter();
+        let valid = keys.filter(|key| {
+            let is_open = key.expires_at.is_none_or(|at| at > now);
+            key.user == *user && key.revoked_at.is_none() && is_open
+        });
+        if valid.count() >= MOST_KEYS {
+            return Err(Error::Refused("there are 100 keys: revoke some first"));
+        }
+        administration.add_key(self.tenant(), user, new).await
+    }
+
+    fn check_makes_keys(&self) -> Result<(), Error> {
+        if matches!(self.caller.credential, Some(CredentialId::ApiKey(_))) {
+            return Err(Error::Refused(
+                "a key cannot make keys: sign in with a browser",
+            ));
+        }
+        Ok(())
     }
 
     /// Revokes a key and closes its sockets: an own one, or for admins one of somebody whom they administer.
@@ -284,7 +343,7 @@ impl<'a> People<'a> {
     }
 
     /// Finds a person whom the caller may administer by a right.
-    async fn find_below(&self, id: &UserId, right: Right) -> Result<UserRecord, Error> {
+    pub(super) async fn find_below(&self, id: &UserId, right: Right) -> Result<UserRecord, Error> {
         self.check(right)?;
         let users = self.tenancy.records().users();
         let found = users.find(self.tenant(), id).await?;
@@ -309,7 +368,7 @@ impl<'a> People<'a> {
         ))
     }
 
-    /// Checks that the caller may give a role, or change somebody who has it: admins viewers and members,
+    /// Checks that the caller may give a role, or change somebody who has it: admins viewers, approvers and members,
     /// owners everybody.
     fn check_may_give(&self, role: Role) -> Result<(), Error> {
         self.check(Right::ManagePeople)?;

@@ -10,6 +10,9 @@ use zeroize::Zeroizing;
 use sepal_core::domain::ApiKeyId;
 use sepal_store::records::SecretHash;
 
+/// The beginning of every token of a directory.
+const SCIM: &str = "scim_";
+
 /// Makes a secret for cookies, links and tickets: 43 characters that need no escaping anywhere.
 pub fn random() -> SecretString {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
@@ -21,6 +24,19 @@ pub(super) fn api_key(id: &ApiKeyId) -> SecretString {
     let bits = Zeroizing::new(rand::random::<[u8; 32]>());
     let digits = Zeroizing::new(hex::encode(bits.as_slice()));
     format!("{}_{}", key_prefix(id), digits.as_str()).into()
+}
+
+/// Makes the secret of a directory's token: `scim_<64 hex digits>`.
+pub(super) fn scim_token() -> SecretString {
+    let bits = Zeroizing::new(rand::random::<[u8; 32]>());
+    let digits = Zeroizing::new(hex::encode(bits.as_slice()));
+    format!("{SCIM}{}", digits.as_str()).into()
+}
+
+/// Returns true if a text has the form of a directory's token.
+pub(super) fn is_scim_token(text: &str) -> bool {
+    let digits = text.strip_prefix(SCIM).unwrap_or_default();
+    digits.len() == 64 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// The part of a key by which people recognise it; not secret.

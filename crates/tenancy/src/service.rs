@@ -1,16 +1,17 @@
 //! The service that doors ask who may enter.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::sync::broadcast;
 
-use sepal_core::domain::{Caller, Timestamp};
+use sepal_core::domain::{Caller, TenantId, Timestamp};
 use sepal_store::{DataDir, Records, Store};
 
 use crate::admin::Administration;
 use crate::clock::Clock;
 use crate::credential::{AuthenticatedCaller, CredentialCache, Revocation};
+use crate::device::DeviceKey;
 use crate::error::Error;
 use crate::gesture::{Gestures, Passkeys, RelyingParty};
 use crate::limits::Limits;
@@ -34,11 +35,17 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) passwords: Passwords,
     pub(crate) limits: Limits,
+    /// The key of device cookies; empty in commands beside the server.
+    pub(crate) device_key: OnceLock<DeviceKey>,
     pub(crate) checked: CredentialCache,
     pub(crate) tickets: Tickets,
     pub(crate) refusals: Refusals,
     pub(crate) revoked: broadcast::Sender<Revocation>,
+    pub(crate) groups: OnceLock<GroupWatch>,
 }
+
+/// Called with the tenant whose groups have changed.
+pub(crate) type GroupWatch = Box<dyn Fn(&TenantId) + Send + Sync>;
 
 impl Tenancy {
     /// Makes a service on the records of a store.
@@ -49,10 +56,12 @@ impl Tenancy {
                 dir: store.dir().clone(),
                 passwords: Passwords::new(),
                 limits: Limits::new(&clock),
+                device_key: OnceLock::new(),
                 checked: CredentialCache::default(),
                 tickets: Tickets::default(),
                 refusals: Refusals::default(),
                 revoked: broadcast::channel(REVOCATIONS).0,
+                groups: OnceLock::new(),
                 clock,
             }),
         }
@@ -62,6 +71,20 @@ impl Tenancy {
     /// [`Self::check_still_valid`] for everybody.
     pub fn revocations(&self) -> broadcast::Receiver<Revocation> {
         self.parts.revoked.subscribe()
+    }
+
+    /// Calls `watch` whenever members of groups, or what groups name, have changed here, before the change is
+    /// acknowledged. Only the first call of this counts.
+    pub fn watch_groups(&self, watch: impl Fn(&TenantId) + Send + Sync + 'static) {
+        // The first watch stays.
+        let _ = self.parts.groups.set(Box::new(watch));
+    }
+
+    /// Tells that groups of a tenant have changed.
+    pub(crate) fn groups_changed(&self, tenant: &TenantId) {
+        if let Some(watch) = self.parts.groups.get() {
+            watch(tenant);
+        }
     }
 
     /// Changes tenants, people and keys.

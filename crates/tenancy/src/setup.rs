@@ -123,7 +123,7 @@ impl Setup<'_> {
             Some(name) => users.find_by_name(&tenant.id, name).await?,
             None => users.first_owner(&tenant.id).await?,
         };
-        let record = record.filter(UserRecord::may_enter);
+        let record = record.filter(UserRecord::may_sign_in);
         let user = record.ok_or(Error::NotFound("user"))?.user;
         self.new_link(base_url, &tenant.id, Some(&user.id)).await
     }
@@ -136,7 +136,7 @@ impl Setup<'_> {
         let tenant = self.0.records().tenants().find(&target.tenant).await?;
         let users = self.0.records().users();
         let user = users.find(&target.tenant, &target.user).await?;
-        let user = user.filter(UserRecord::may_enter);
+        let user = user.filter(UserRecord::may_sign_in);
         match (tenant, user) {
             (Some(tenant), Some(record)) => {
                 let admitted = self.0.admit(record.user, tenant, None).await?;

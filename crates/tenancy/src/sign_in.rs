@@ -1,10 +1,9 @@
 //! Signs people in and out with name and password.
 
-use std::net::IpAddr;
-
 use secrecy::SecretString;
 
 use super::credential::{AuthenticatedCaller, Revocation};
+use super::device::Visitor;
 use super::refusals::Attempt;
 use super::{DEFAULT_TENANT, Error, Tenancy, password, secret};
 use sepal_core::domain::{Caller, CredentialId, Scope, Tenant, TenantId, User};
@@ -20,19 +19,40 @@ pub struct SignedIn {
     pub csrf: String,
 }
 
+/// The tenant and the person of a sign-in form, as far as they exist.
+struct Named {
+    tenant: Option<Tenant>,
+    record: Option<UserRecord>,
+}
+
 impl Tenancy {
-    /// Signs in by name and password. `peer` is the client's own address.
+    /// Signs in by name and password.
     pub async fn sign_in(
         &self,
         tenant: Option<&str>,
         name: &str,
         password: &SecretString,
-        peer: IpAddr,
+        visitor: Visitor<'_>,
     ) -> Result<SignedIn, Error> {
         let tenant_name = tenant.unwrap_or(DEFAULT_TENANT);
-        let name = name.trim();
+        let (name, peer) = (name.trim(), visitor.peer);
+        let device = self.device(visitor.device);
+        let known = match &device {
+            // Whose browser it is has to be known before the attempt is counted.
+            Some(device) => {
+                let named = self.find_named(tenant_name, name).await?;
+                let record = named.record.as_ref();
+                let is_theirs = record.is_some_and(|it| it.user.id == device.user);
+                is_theirs.then_some((named, device))
+            }
+            None => None,
+        };
         let limits = &self.parts.limits;
-        if let Err(error) = limits.attempt(peer, &format!("{tenant_name}/{name}")) {
+        let counted = match &known {
+            Some((_, device)) => limits.attempt_from(device),
+            None => limits.attempt(peer, &format!("{tenant_name}/{name}")),
+        };
+        if let Err(error) = counted {
             let attempt = Attempt {
                 name: ActName::SignInLimited,
                 chain: Scope::Installation,
@@ -43,11 +63,10 @@ impl Tenancy {
             self.note_attempt(attempt.from(peer), None).await;
             return Err(error);
         }
-        let tenant = self.records().tenants().find_by_name(tenant_name).await?;
-        // An unknown tenant costs the same look-up and the same hash as a known one.
-        let nowhere = TenantId::from_bits(0);
-        let tenant_id = tenant.as_ref().map_or(&nowhere, |tenant| &tenant.id);
-        let record = self.records().users().find_by_name(tenant_id, name).await?;
+        let Named { tenant, record } = match known {
+            Some((named, _)) => named,
+            None => self.find_named(tenant_name, name).await?,
+        };
         // Names that nobody has are not told: people type passwords there.
         let attempt = Attempt {
             name: ActName::SignInFailed,
@@ -61,8 +80,10 @@ impl Tenancy {
                 .map_or_else(String::new, |it| it.user.id.to_string()),
             peer: None,
         };
-        let record = record.filter(UserRecord::may_enter);
-        let hash = record.as_ref().and_then(|r| r.password_hash.clone());
+        let record = record.filter(UserRecord::may_sign_in);
+        // Whoever signs in by passkeys alone is refused as if the password were wrong.
+        let hash = record.as_ref().and_then(UserRecord::usable_password);
+        let hash = hash.map(str::to_owned);
         let fits = self.parts.passwords.verify(password, hash.clone()).await?;
         let admitted = match (tenant, record) {
             (Some(tenant), Some(record)) if fits => self.admit(record.user, tenant, hash).await?,
@@ -72,6 +93,16 @@ impl Tenancy {
             self.note_attempt(attempt.from(peer), None).await;
         }
         admitted.ok_or(Error::WrongPassword)
+    }
+
+    /// Looks up whom a tenant's name and a name mean.
+    async fn find_named(&self, tenant: &str, name: &str) -> Result<Named, Error> {
+        let tenant = self.records().tenants().find_by_name(tenant).await?;
+        // An unknown tenant costs the same look-up and the same hash as a known one.
+        let nowhere = TenantId::from_bits(0);
+        let tenant_id = tenant.as_ref().map_or(&nowhere, |tenant| &tenant.id);
+        let record = self.records().users().find_by_name(tenant_id, name).await?;
+        Ok(Named { tenant, record })
     }
 
     /// Ends a sign-in and closes its sockets. Keys are revoked, not signed out.
@@ -108,8 +139,13 @@ impl Tenancy {
                 "you sign in with your company's account, and need no password here",
             ));
         }
+        if record.is_passkey_only {
+            return Err(Error::Refused(
+                "you sign in by passkeys alone: allow your password again in the settings first",
+            ));
+        }
         if let Some(hash) = record.password_hash {
-            self.parts.limits.attempt_of(user.as_str())?;
+            self.parts.limits.attempt_of(&format!("{user} browser"))?;
             let old = old.ok_or(Error::WrongPassword)?;
             if !self.parts.passwords.verify(old, Some(hash)).await? {
                 return Err(Error::WrongPassword);
@@ -133,6 +169,7 @@ impl Tenancy {
             user,
             tenant,
             credential: None,
+            grant: None,
         })
     }
 
@@ -143,7 +180,28 @@ impl Tenancy {
         tenant: Tenant,
         verified: Option<String>,
     ) -> Result<Option<SignedIn>, Error> {
-        let (new, secret) = new_sign_in(&user, verified);
+        let new = new_sign_in(&user, verified);
+        self.admit_new(user, tenant, new).await
+    }
+
+    /// The same for a user who signed in by a passkey.
+    pub(super) async fn admit_by_passkey(
+        &self,
+        user: User,
+        tenant: Tenant,
+    ) -> Result<Option<SignedIn>, Error> {
+        let (new, secret) = new_sign_in(&user, None);
+        let by_passkey = true;
+        let new = NewWebSession { by_passkey, ..new };
+        self.admit_new(user, tenant, (new, secret)).await
+    }
+
+    async fn admit_new(
+        &self,
+        user: User,
+        tenant: Tenant,
+        (new, secret): (NewWebSession, SecretString),
+    ) -> Result<Option<SignedIn>, Error> {
         if !self.records().web_sessions().add(&new, self.now()).await? {
             return Ok(None);
         }
@@ -172,6 +230,7 @@ pub(super) fn new_sign_in(user: &User, verified: Option<String>) -> (NewWebSessi
         user: user.id.clone(),
         hash: secret::hash(&secret),
         verified,
+        by_passkey: false,
     };
     (new, secret)
 }

@@ -108,8 +108,10 @@ mod tests {
                 tenant,
                 custom_rights: Rights::NONE,
                 credential: None,
+                grant: None,
             },
             credential: CredentialId::Local(id),
+            proxied: None,
         }
     }
 

@@ -100,8 +100,8 @@ fn wrong_field(rule: &Rule) -> Option<&'static str> {
         Some("what asks or refuses is about any words already")
     } else if rule.reviewed && !is(Effect::Ask) {
         Some("only ask rules can open calls to the reviewer")
-    } else if rule.reviewed && !matches!(rule.scope, Scope::Tenant | Scope::Installation) {
-        Some("only rules of the tenant or the installation can open calls to the reviewer")
+    } else if rule.reviewed && matches!(rule.scope, Scope::Session | Scope::Person) {
+        Some("only rules of groups, the tenant or the installation can open calls to the reviewer")
     } else if rule.reviewed && rule.approvers != Approvers::default() {
         Some("no model can review what somebody else, two people or a fresh gesture must approve")
     } else if rule.except.iter().any(Conditions::is_empty) {

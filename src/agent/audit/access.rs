@@ -82,7 +82,7 @@ impl AuditAccess {
         }
         let sees_all = caller.may(Right::ReadAudit);
         if !sees_all && !user.role.may_act() {
-            let text = "a viewer does not see the audit";
+            let text = "your role does not see the audit";
             return Err(Refusal::new(Code::NotAllowed, text));
         }
         Ok(Self {

@@ -5,7 +5,7 @@ use crate::domain::{
     Budget, BudgetLevel, BudgetPeriod, BudgetStanding, Caller, Code, MicroUsd, Right, SessionId,
     SessionKey, Timestamp, UserId, WARN_PERCENT,
 };
-use crate::session::Refusal;
+use crate::session::{AssistantBudget, Refusal};
 use crate::store;
 use crate::store::clock::now;
 use crate::store::records::{Payer, SessionRow};
@@ -25,11 +25,11 @@ pub enum BudgetError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetView {
     pub standing: BudgetStanding,
-    /// The person's name, for a person's budget in an admin's list.
+    /// The group's name, or the person's name in an admin's list.
     pub name: Option<String>,
     /// The end of the budget's period.
     pub resets_at: Option<Timestamp>,
-    /// True if the amounts may be shown. The spending of a whole tenant is only for admins.
+    /// True if the amounts may be shown. The spending of a whole tenant or group is only for admins.
     pub has_sums: bool,
     /// True if the caller may replace this budget.
     pub may_change: bool,
@@ -54,13 +54,14 @@ pub struct BudgetChange {
 }
 
 impl Budgets {
-    /// Lists the budgets that apply to the caller, or to one of their sessions.
+    /// Lists the budgets that apply to the caller, or to one of their sessions, whose assistant may give it one.
     pub async fn in_force(
         &self,
         caller: &Caller,
         session: Option<&SessionRow>,
+        assistant: Option<AssistantBudget>,
     ) -> Result<Vec<BudgetView>, BudgetError> {
-        if !self.has_any(&caller.tenant.id) {
+        if assistant.is_none() && !self.has_any(&caller.tenant.id) {
             return Ok(Vec::new());
         }
         let nobody = || SessionKey {
@@ -69,7 +70,10 @@ impl Budgets {
         };
         let key = session.map_or_else(nobody, |row| row.key.clone());
         let since = session.map_or(Timestamp(0), |row| row.created_at);
-        let reader = Payer::reader(&key, &caller.user.id, since);
+        let reader = Payer {
+            assistant,
+            ..Payer::reader(&key, &caller.user.id, since)
+        };
         let budgets = self.0.records.budgets();
         let standings = budgets.standings(&reader, &self.0.defaults, now()).await?;
         let is_of_session = |level| matches!(level, BudgetLevel::Own | BudgetLevel::Session);
@@ -144,8 +148,8 @@ impl Budgets {
     /// Returns the subject of a budget, if the caller may set it.
     async fn subject(&self, caller: &Caller, whose: &BudgetWhose) -> Result<String, BudgetError> {
         if !whose.period.fits(whose.level) {
-            let text = "a session's budget is for its `whole` life, a person's or a tenant's for a \
-                        `day` or a `month`";
+            let text = "a session's budget is for its `whole` life, a person's, a group's or a tenant's \
+                        for a `day` or a `month`";
             return Err(wrong("period", text).into());
         }
         let subject = whose.subject.as_deref();
@@ -173,6 +177,7 @@ impl Budgets {
                 Ok(row.ok_or_else(no_session)?.key.session.to_string())
             }
             BudgetLevel::Person => self.person(caller, subject).await,
+            BudgetLevel::GroupEach | BudgetLevel::GroupPooled => self.group(caller, subject).await,
             BudgetLevel::Tenant if subject.is_some() => {
                 Err(wrong("subject", "the tenant is the caller's own").into())
             }
@@ -189,6 +194,15 @@ impl Budgets {
         let found = self.0.records.users().find(&caller.tenant.id, &id).await?;
         let there = found.ok_or_else(|| Refusal::new(Code::NotFound, "there is no such person"));
         there.map(|_| id.to_string()).map_err(BudgetError::from)
+    }
+
+    async fn group(&self, caller: &Caller, subject: Option<&str>) -> Result<String, BudgetError> {
+        let wanted = || wrong("subject", "`subject` is the id of a group");
+        let id = subject.ok_or_else(wanted)?;
+        let groups = self.0.records.user_groups();
+        let found = groups.list(&caller.tenant.id, Some(id)).await?.pop();
+        let there = found.ok_or_else(|| Refusal::new(Code::NotFound, "there is no such group"));
+        Ok(there?.group.id)
     }
 
     /// Returns the row of a session of the caller's tenant.
@@ -213,13 +227,17 @@ fn view(caller: &Caller, standing: BudgetStanding, name: Option<String>) -> Budg
     let may_change = match level {
         BudgetLevel::Turn | BudgetLevel::Assistant => false,
         BudgetLevel::Own => caller.user.role.may_act(),
-        BudgetLevel::Session | BudgetLevel::Person | BudgetLevel::Tenant => is_admin,
+        BudgetLevel::Session
+        | BudgetLevel::Person
+        | BudgetLevel::GroupEach
+        | BudgetLevel::GroupPooled
+        | BudgetLevel::Tenant => is_admin,
     };
     BudgetView {
         resets_at: standing.budget.period.ends(now()),
-        has_sums: is_admin || level != BudgetLevel::Tenant,
+        has_sums: is_admin || !level.is_shared(),
         may_change,
-        name,
+        name: name.or_else(|| standing.group.clone()),
         standing,
     }
 }

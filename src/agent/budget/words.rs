@@ -10,7 +10,7 @@ pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
     let (limit, used) = (usd(standing.budget.limit), usd(standing.used));
     let more = usd(need.least);
     let mut spent = format!(": {used} USD are spent, and going on takes {more} USD");
-    if standing.budget.level == BudgetLevel::Tenant {
+    if standing.budget.level.is_shared() {
         // The spending of other people is not shown.
         spent.clear();
     }
@@ -24,7 +24,7 @@ pub(super) fn exhausted(standing: &BudgetStanding, need: Need) -> Refusal {
 
 /// The notice that an answer is limited in length.
 pub(super) fn covers(standing: &BudgetStanding, tokens: u32) -> String {
-    let how = if standing.budget.level == BudgetLevel::Tenant {
+    let how = if standing.budget.level.is_shared() {
         // What other people left of the budget is not shown.
         "this answer has to be a short one".to_owned()
     } else {
@@ -39,7 +39,7 @@ pub(super) fn covers(standing: &BudgetStanding, tokens: u32) -> String {
 
 /// The refusal that explains why an answer ended at its limit.
 pub(super) fn limited(standing: &BudgetStanding, tokens: u32) -> Refusal {
-    let much = if standing.budget.level == BudgetLevel::Tenant {
+    let much = if standing.budget.level.is_shared() {
         "no more of this answer".to_owned()
     } else {
         format!("{tokens} tokens of this answer and no more")
@@ -89,8 +89,19 @@ pub(super) fn warning(standing: &BudgetStanding) -> String {
     )
 }
 
-fn whose(standing: &BudgetStanding) -> &'static str {
-    match (standing.budget.level, standing.budget.period) {
+fn whose(standing: &BudgetStanding) -> String {
+    let period = match standing.budget.period {
+        BudgetPeriod::Day => "day",
+        BudgetPeriod::Month | BudgetPeriod::Whole => "month",
+    };
+    let group = standing.group.as_deref().unwrap_or("your group");
+    let whose = match (standing.budget.level, standing.budget.period) {
+        (BudgetLevel::GroupEach, _) => {
+            return format!("that the group `{group}` gives each member for a {period} (UTC)");
+        }
+        (BudgetLevel::GroupPooled, _) => {
+            return format!("of the group `{group}` for a {period} (UTC)");
+        }
         (BudgetLevel::Turn, _) => "of this turn",
         (BudgetLevel::Own, _) => "that you set for this session",
         (BudgetLevel::Assistant, _) => "that the assistant gives each session",
@@ -99,7 +110,8 @@ fn whose(standing: &BudgetStanding) -> &'static str {
         (BudgetLevel::Person, _) => "of your month (UTC)",
         (BudgetLevel::Tenant, BudgetPeriod::Day) => "of your tenant's day (UTC)",
         (BudgetLevel::Tenant, _) => "of your tenant's month (UTC)",
-    }
+    };
+    whose.to_owned()
 }
 
 fn who_raises(standing: &BudgetStanding) -> &'static str {
@@ -115,9 +127,14 @@ fn who_raises(standing: &BudgetStanding) -> &'static str {
             "an admin of your tenant can raise it for this session, an operator for each \
              (`agent.chat.session_budget`)"
         }
-        (BudgetLevel::Session | BudgetLevel::Person | BudgetLevel::Tenant, _) => {
-            "an admin of your tenant can raise it"
-        }
+        (
+            BudgetLevel::Session
+            | BudgetLevel::Person
+            | BudgetLevel::GroupEach
+            | BudgetLevel::GroupPooled
+            | BudgetLevel::Tenant,
+            _,
+        ) => "an admin of your tenant can raise it",
     }
 }
 
@@ -148,6 +165,7 @@ mod tests {
             used: MicroUsd(4_990_000),
             reserved: MicroUsd(0),
             is_warned: false,
+            group: None,
         };
         let need = Need {
             least: MicroUsd(20_000),
@@ -180,13 +198,30 @@ mod tests {
             },
             ..standing.clone()
         };
-        for words in [
-            covers(&of_all, 300),
-            limited(&of_all, 300).message,
-            exhausted(&of_all, need).message,
-        ] {
-            assert!(!words.contains("300") && !words.contains("4.99"), "{words}");
+        let of_group = BudgetStanding {
+            budget: Budget {
+                level: BudgetLevel::GroupPooled,
+                ..standing.budget.clone()
+            },
+            group: Some("Research".into()),
+            ..standing.clone()
+        };
+        for words in [&of_all, &of_group].map(|of| {
+            [
+                covers(of, 300),
+                limited(of, 300).message,
+                exhausted(of, need).message,
+            ]
+        }) {
+            for words in words {
+                assert!(!words.contains("300") && !words.contains("4.99"), "{words}");
+            }
         }
+        assert_eq!(
+            exhausted(&of_group, need).message,
+            "the budget of the group `Research` for a month (UTC) of 5.00 USD is used up; an admin of \
+             your tenant can raise it"
+        );
         assert_eq!(
             (usd(MicroUsd(42)), usd(MicroUsd(0))),
             ("0.000042".into(), "0.00".into())

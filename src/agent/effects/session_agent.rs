@@ -130,7 +130,7 @@ pub struct SessionAgent {
     pub(in crate::agent) tenant: TenantId,
     pub(in crate::agent) session: SessionId,
     /// The owner of the session.
-    owner: UserId,
+    pub(in crate::agent) owner: UserId,
     pub(in crate::agent) parts: Arc<AgentParts>,
     /// Assembles the contexts of requests.
     pub(in crate::agent) context: Assembler,
@@ -329,6 +329,12 @@ impl SessionAgent {
         let own = [session.model.as_str()];
         let offered = offer.models().iter().map(String::as_str);
         let offered = own.into_iter().chain(offered).chain(offer.default_model());
+        let whose = (&self.tenant, &self.owner);
+        let is_open = |model: &&str| {
+            let choice = ModelChoice::new(offer.id(), *model);
+            self.parts.providers.may_use(whose, &choice)
+        };
+        let offered = offered.filter(is_open);
         let priced = offered.filter_map(|model| {
             let cost = offer.describe(model).price(&usage)?;
             Some((cost, model))

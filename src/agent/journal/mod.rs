@@ -26,7 +26,7 @@ const MAX_CREATED_BYTES: usize = 256 * 1024 * 1024;
 
 /// The schema version of a snapshot's body; a snapshot of another version is ignored, which costs time and no
 /// data.
-const SNAPSHOT_SCHEMA: u32 = 6;
+const SNAPSHOT_SCHEMA: u32 = 7;
 
 /// Serializes at most two states at the same time. Many sessions may go idle together, and each further
 /// thread would only wait for a processor, with memory of its own.

@@ -15,9 +15,10 @@ pub use simulation::{Change, OthersCalls, SimulatedCall, Simulation};
 pub use view::{RuleState, RuleView};
 
 use self::view::{of_session, view};
+use super::key_limits;
 use super::request::SessionAction;
 use super::sessions::Sessions;
-use crate::domain::{CallId, Caller, Code, Digest, Right, SessionKey};
+use crate::domain::{CallId, Caller, Code, Digest, KeyScope, Right, SessionKey};
 use crate::jobs::{self, Pool};
 use crate::servers::{ListedRule, RuleOrigin};
 use crate::session::{Call, Command, Decision, Refusal};
@@ -52,6 +53,8 @@ pub struct CreatedRule {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PreviewedRule {
     pub rule: Rule,
+    /// The rule in words.
+    pub sentence: String,
     /// The name that has to be repeated to create the rule, because it lets every call of a tool run that may
     /// write or run something.
     pub confirm: Option<String>,
@@ -107,6 +110,10 @@ impl<'s> RuleAccess<'s> {
     /// Returns the rules that outlast a session, as far as they concern the caller.
     async fn lasting(&self, caller: &Caller) -> Result<Vec<ListedRule>, RuleError> {
         let offering = self.sessions.servers().offering(caller.whose()).await?;
+        if !is_admin(caller) {
+            return Ok(offering.rules_for(&caller.user.id).cloned().collect());
+        }
+        // Admins also see the rules of groups in which they are not.
         let is_theirs = |it: &&ListedRule| {
             it.owner
                 .as_ref()
@@ -125,6 +132,7 @@ impl<'s> RuleAccess<'s> {
         shown: Option<Digest>,
     ) -> Result<CreatedRule, RuleError> {
         may_give(caller, &new.whose)?;
+        self.check_group(caller, &new.whose).await?;
         let call = self.call_of(caller, &new).await?;
         let rule = self.rule(caller, &new, call.as_ref()).await?;
         if let (Some(call), Some(shown)) = (&call, &shown)
@@ -156,7 +164,7 @@ impl<'s> RuleAccess<'s> {
     }
 
     async fn keep(&self, caller: &Caller, whose: &RuleWhose, rule: &Rule) -> Result<(), RuleError> {
-        let owner = match whose {
+        let (owner, group) = match whose {
             RuleWhose::Session(key) => {
                 let command = Command::GiveRule {
                     rule: Box::new(rule.clone()),
@@ -165,12 +173,14 @@ impl<'s> RuleAccess<'s> {
                 self.sessions.submit(key, caller, command.into()).await?;
                 return Ok(());
             }
-            RuleWhose::Person => Some(caller.user.id.clone()),
-            RuleWhose::Tenant => None,
+            RuleWhose::Person => (Some(caller.user.id.clone()), None),
+            RuleWhose::Group(id) => (None, Some(id.clone())),
+            RuleWhose::Tenant => (None, None),
         };
         let row = RuleRow {
             rule: rule.clone(),
             owner,
+            group,
             created_by: caller.user.id.clone(),
             created_at: now(),
         };
@@ -232,11 +242,13 @@ impl<'s> RuleAccess<'s> {
             self.sessions.submit(key, caller, command.into()).await?;
             return Ok(());
         }
+        key_limits::check_not_confined(caller)?;
         let tenant = &caller.tenant.id;
         let rules = self.sessions.records().rules();
         let is_own = rules.remove(tenant, id, Some(&caller.user.id)).await?;
         if !is_own {
-            let is_tenants = is_admin(caller) && rules.remove(tenant, id, None).await?;
+            let may = is_admin(caller) && caller.has_scope(KeyScope::Administer);
+            let is_tenants = may && rules.remove(tenant, id, None).await?;
             if !is_tenants {
                 return Err(self.why_not(caller, id).await?.into());
             }
@@ -259,8 +271,13 @@ impl<'s> RuleAccess<'s> {
                 let text = "the rule is what the page of its server says of the tool";
                 Refusal::new(Code::ReadOnly, text)
             }
-            Some(RuleOrigin::Tenant) => {
-                Refusal::new(Code::NotAllowed, "only admins take the tenant's rules back")
+            Some(RuleOrigin::Group | RuleOrigin::Tenant) if is_admin(caller) => {
+                key_limits::require_scope(caller, KeyScope::Administer)?;
+                no_rule()
+            }
+            Some(RuleOrigin::Group | RuleOrigin::Tenant) => {
+                let text = "only admins take rules of the tenant and its groups back";
+                Refusal::new(Code::NotAllowed, text)
             }
             Some(RuleOrigin::Person | RuleOrigin::Session) | None => no_rule(),
         })
@@ -284,10 +301,16 @@ impl<'s> RuleAccess<'s> {
         new: &NewRule,
     ) -> Result<PreviewedRule, RuleError> {
         may_give(caller, &new.whose)?;
+        let group = self.check_group(caller, &new.whose).await?;
         let call = self.call_of(caller, new).await?;
         let rule = self.rule(caller, new, call.as_ref()).await?;
         let confirm = self.confirmation(caller, &rule).await?;
-        Ok(PreviewedRule { rule, confirm })
+        let sentence = policy::sentence_of(&rule, group.as_deref());
+        Ok(PreviewedRule {
+            rule,
+            sentence,
+            confirm,
+        })
     }
 
     /// Returns the name that has to be typed again to create the rule: for a rule that lets every call run,
@@ -349,6 +372,22 @@ impl<'s> RuleAccess<'s> {
         Ok(call.ok_or_else(missing)?)
     }
 
+    /// Returns the name of the group that a rule is for, if it is for one; refuses one that does not exist.
+    async fn check_group(
+        &self,
+        caller: &Caller,
+        whose: &RuleWhose,
+    ) -> Result<Option<String>, RuleError> {
+        let RuleWhose::Group(id) = whose else {
+            return Ok(None);
+        };
+        let groups = self.sessions.records().user_groups();
+        let found = groups.list(&caller.tenant.id, Some(id)).await?.pop();
+        let found = found.filter(|_| !id.is_empty());
+        let missing = || Refusal::of_field(Code::NotFound, "group", "there is no such group");
+        Ok(Some(found.ok_or_else(missing)?.group.name))
+    }
+
     async fn find(
         &self,
         caller: &Caller,
@@ -357,7 +396,7 @@ impl<'s> RuleAccess<'s> {
     ) -> Result<Option<RuleView>, RuleError> {
         let session = match whose {
             RuleWhose::Session(key) => Some(key),
-            RuleWhose::Person | RuleWhose::Tenant => None,
+            RuleWhose::Person | RuleWhose::Group(_) | RuleWhose::Tenant => None,
         };
         let views = self.list(caller, session).await?;
         Ok(views.into_iter().find(|view| view.rule.id == id))
@@ -390,11 +429,19 @@ fn may_act(caller: &Caller) -> Result<(), Refusal> {
 
 fn may_give(caller: &Caller, whose: &RuleWhose) -> Result<(), Refusal> {
     may_act(caller)?;
-    if *whose == RuleWhose::Tenant && !is_admin(caller) {
-        let text = "only admins give rules for the whole tenant";
+    let is_of_admins = matches!(whose, RuleWhose::Group(_) | RuleWhose::Tenant);
+    if is_of_admins && !is_admin(caller) {
+        let text = "only admins give rules for groups and the whole tenant";
         return Err(Refusal::of_field(Code::NotAllowed, "scope", text));
     }
-    Ok(())
+    match whose {
+        RuleWhose::Session(_) => Ok(()),
+        RuleWhose::Person => key_limits::check_not_confined(caller),
+        // A rule for others is more than a decision of one's own.
+        RuleWhose::Group(_) | RuleWhose::Tenant => {
+            key_limits::require_scope(caller, KeyScope::Administer)
+        }
+    }
 }
 
 fn no_rule() -> Refusal {

@@ -18,6 +18,8 @@ pub enum RuleWhose {
     Session(SessionKey),
     /// The caller's sessions.
     Person,
+    /// The sessions of the members of a group, by its id.
+    Group(String),
     /// All sessions of the tenant.
     Tenant,
 }
@@ -27,6 +29,7 @@ impl RuleWhose {
         match self {
             Self::Session(_) => Scope::Session,
             Self::Person => Scope::Person,
+            Self::Group(_) => Scope::Group,
             Self::Tenant => Scope::Tenant,
         }
     }
@@ -48,7 +51,8 @@ pub struct NewRule {
     pub is_binding: bool,
     /// The people who must approve, and how; for ask.
     pub approvers: Approvers,
-    /// True if a model may approve the calls that the rule asks about; for ask, and for the whole tenant.
+    /// True if a model may approve the calls that the rule asks about; for ask, and for a group or the whole
+    /// tenant.
     pub is_reviewed: bool,
     /// Hosts that the commands of the session may reach; a rule with hosts is not about calls.
     pub network: Vec<String>,
@@ -235,11 +239,12 @@ pub(super) fn check(rule: &Rule) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a rule that a model may review, unless it is for the whole tenant, whose admins alone create such
+/// Refuses a rule that a model may review, unless it is for a group or the whole tenant: admins alone create such
 /// rules.
 fn check_may_open(new: &NewRule) -> Result<(), Refusal> {
-    if new.is_reviewed && new.whose != RuleWhose::Tenant {
-        let text = "only admins open calls to the reviewer, for the whole tenant";
+    let is_of_admins = matches!(new.whose, RuleWhose::Group(_) | RuleWhose::Tenant);
+    if new.is_reviewed && !is_of_admins {
+        let text = "only admins open calls to the reviewer, for a group or the whole tenant";
         return Err(Refusal::of_field(Code::NotAllowed, "reviewed", text));
     }
     Ok(())

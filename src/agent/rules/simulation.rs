@@ -1,6 +1,6 @@
 //! Simulates what other rules would have decided about past calls.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sepal_policy::{Effect, Rule, Rules};
 use serde_json::Value;
@@ -45,7 +45,7 @@ pub struct SimulatedCall {
     pub because: String,
 }
 
-/// Counts the calls in other people's sessions that a rule for everybody concerns.
+/// Counts the calls in other people's sessions that a rule for a group or everybody concerns.
 ///
 /// Nothing here depends on the calls' arguments. A count of the calls that would be decided differently
 /// would: a caller who may try any number of rules could read a secret out of such counts letter by letter,
@@ -65,7 +65,7 @@ pub struct Simulation {
     pub calls: usize,
     /// The calls that would be decided differently, newest first.
     pub changed: Vec<SimulatedCall>,
-    /// For a rule for everybody; `None` = it is about the caller's own sessions.
+    /// For a rule for a group or everybody; `None` = it is about the caller's own sessions.
     pub others: Option<OthersCalls>,
 }
 
@@ -85,14 +85,23 @@ impl RuleAccess<'_> {
         Change::Give(new): Change<'_>,
     ) -> Result<Simulation, RuleError> {
         may_give(caller, &new.whose)?;
+        self.check_group(caller, &new.whose).await?;
         let call = self.call_of(caller, new).await?;
         let rule = self.rule(caller, new, call.as_ref()).await?;
         let offering = self.sessions.servers().offering(caller.whose()).await?;
         let rows = self.rows(caller, &new.whose).await?;
-        let others = if new.whose == RuleWhose::Tenant {
-            Some(self.others_calls(caller, &rule, &offering).await?)
-        } else {
-            None
+        let others = match &new.whose {
+            RuleWhose::Session(_) | RuleWhose::Person => None,
+            RuleWhose::Group(id) => {
+                let groups = self.sessions.records().user_groups();
+                let members = groups.members(&caller.tenant.id, id).await?;
+                let members: HashSet<UserId> = members.into_iter().map(|it| it.user).collect();
+                Some(
+                    self.others_calls(caller, &rule, &offering, Some(&members))
+                        .await?,
+                )
+            }
+            RuleWhose::Tenant => Some(self.others_calls(caller, &rule, &offering, None).await?),
         };
         let past = self.past_calls(&rows).await;
         let owner = caller.user.id.clone();
@@ -145,16 +154,18 @@ impl RuleAccess<'_> {
         simulation
     }
 
-    /// Counts the calls in other people's sessions whose tools the rule names.
+    /// Counts the calls in other people's sessions whose tools the rule names; with `members`, in theirs alone.
     async fn others_calls(
         &self,
         caller: &Caller,
         rule: &Rule,
         offering: &ToolOffering,
+        members: Option<&HashSet<UserId>>,
     ) -> Result<OthersCalls, RuleError> {
         let sessions = self.sessions.records().sessions();
         let mut rows = sessions.newest(&caller.tenant.id, None, SESSIONS).await?;
-        rows.retain(|row| row.owner != caller.user.id);
+        let is_meant = |owner: &UserId| members.is_none_or(|all| all.contains(owner));
+        rows.retain(|row| row.owner != caller.user.id && is_meant(&row.owner));
         let past = self.past_calls(&rows).await;
         // A tool that the caller is not offered belongs to another person.
         let tools = past
@@ -179,7 +190,7 @@ impl RuleAccess<'_> {
                 let own = found.filter(|row| row.owner == caller.user.id);
                 own.into_iter().collect()
             }
-            RuleWhose::Person | RuleWhose::Tenant => {
+            RuleWhose::Person | RuleWhose::Group(_) | RuleWhose::Tenant => {
                 let owner = Some(&caller.user.id);
                 sessions.newest(tenant, owner, SESSIONS).await?
             }
@@ -253,10 +264,7 @@ fn past_calls(
 
 /// Compiles the rules that outlast a session, as they apply in the sessions of that person.
 fn rules_of(offering: &ToolOffering, person: &UserId) -> Rules {
-    let is_theirs = |rule: &&crate::servers::ListedRule| {
-        rule.owner.as_ref().is_none_or(|owner| owner == person)
-    };
-    let listed = offering.listed_rules().iter().filter(is_theirs);
+    let listed = offering.rules_for(person);
     let rules: Vec<Rule> = listed.map(|listed| listed.rule.clone()).collect();
     Rules::compile_safely(rules)
 }

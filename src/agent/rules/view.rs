@@ -7,7 +7,7 @@ use sepal_policy::Rule;
 
 use super::is_admin;
 use crate::domain::{Caller, Timestamp, UserId};
-use crate::servers::{ListedRule, RuleOrigin};
+use crate::servers::{ListedRule, RuleGroup, RuleOrigin};
 use crate::session::GivenRule;
 use crate::store::clock::now;
 use crate::store::records::RuleUses;
@@ -41,6 +41,8 @@ impl RuleState {
 pub struct RuleView {
     pub rule: Rule,
     pub origin: RuleOrigin,
+    /// The group to whose members it applies; `None` for rules of other scopes.
+    pub group: Option<RuleGroup>,
     /// The rule in words.
     pub sentence: String,
     pub created_by: Option<UserId>,
@@ -60,6 +62,7 @@ pub(super) fn of_session(given: &GivenRule) -> ListedRule {
         rule: given.rule.clone(),
         origin: RuleOrigin::Session,
         owner: None,
+        group: None,
         created: Some((given.by.id.clone(), given.at)),
     }
 }
@@ -84,7 +87,10 @@ pub(super) fn view(
     let known_since = uses.map(|uses| uses.last).max(created_at);
     let is_old = known_since.is_some_and(|at| now.0.saturating_sub(at.0) > UNUSED_AFTER_MS);
     RuleView {
-        sentence: policy::sentence(&rule),
+        sentence: policy::sentence_of(
+            &rule,
+            listed.group.as_ref().map(|group| group.name.as_str()),
+        ),
         state: match (is_over, is_drifted) {
             (true, _) => RuleState::Expired,
             (_, true) => RuleState::Drifted,
@@ -98,10 +104,11 @@ pub(super) fn view(
         is_unused: is_old && rule.network.is_none(),
         may_remove: match listed.origin {
             RuleOrigin::Session | RuleOrigin::Person => caller.user.role.may_act(),
-            RuleOrigin::Tenant => is_admin(caller),
+            RuleOrigin::Group | RuleOrigin::Tenant => is_admin(caller),
             RuleOrigin::Tool | RuleOrigin::Settings => false,
         },
         origin: listed.origin,
+        group: listed.group,
         rule,
     }
 }

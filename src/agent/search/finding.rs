@@ -70,9 +70,15 @@ pub(in crate::agent) async fn find(
     let mut groups = Groups::default();
     let mut next = below;
     for _ in 0..ROUNDS {
-        let hits = texts.find(whose, query, next, ROUND).await?;
+        let mut hits = texts.find(whose, query, next, ROUND).await?;
         let is_last = hits.len() < ROUND;
+        let lowest = hits.last().map(|hit| hit.id);
+        hits.retain(|hit| caller.reaches(&hit.key.session));
         let left_over = groups.take(hits, &mut next);
+        if !left_over {
+            // Also past those that do not exist for the caller's key.
+            next = lowest.or(next);
+        }
         if left_over || is_last {
             if !left_over {
                 next = None;

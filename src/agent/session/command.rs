@@ -140,6 +140,8 @@ fn can_be_answered(command: &Command, replica: &Replica) -> Result<(), Refusal> 
         return Ok(());
     }
     let providers = &replica.agent.parts.providers;
-    let missing = providers.missing_key(&replica.key.tenant, replica.choice());
+    let tenant = &replica.key.tenant;
+    providers.check_open((tenant, &replica.owner().id), replica.choice())?;
+    let missing = providers.missing_key(tenant, replica.choice());
     missing.map_or(Ok(()), Err)
 }

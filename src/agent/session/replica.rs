@@ -1,5 +1,6 @@
 //! Holds one gateway's copy of a session: the folded journal, and the state derived from it here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -9,6 +10,7 @@ use crate::agent::assistants;
 use crate::agent::attachments;
 use crate::agent::cluster::Cluster;
 use crate::agent::effects::session_agent::{AgentFactory, SessionAgent};
+use crate::agent::effects::tool_call::ToolNarrowing;
 use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::Journal;
 use crate::agent::journal::projection::Projection;
@@ -115,6 +117,15 @@ impl Replica {
         }
     }
 
+    /// The only servers whose tools the session may use; `None` = those of its owner.
+    pub(super) fn servers(&self) -> Option<&Arc<BTreeSet<String>>> {
+        let control = &self.state.control;
+        match control.version {
+            0 => self.genesis.servers.as_ref(),
+            _ => control.servers.as_ref(),
+        }
+    }
+
     /// Checks that a turn may begin with the session's assistant, and attaches the files that the next message
     /// brings along.
     pub(super) async fn admit_turn(&self) -> Result<(), Refusal> {
@@ -141,10 +152,13 @@ impl Replica {
         })
     }
 
-    /// Updates what the agent has from the journal: the hosts that the session's sandbox may reach, and the
-    /// assistant.
+    /// Updates what the agent has from the journal: the hosts that the session's sandbox may reach, and what
+    /// narrows its tools.
     pub(super) fn follow_journal(&self) {
-        self.agent.tools.follow_assistant(self.assistant());
+        self.agent.tools.narrow(ToolNarrowing {
+            assistant: self.assistant().cloned(),
+            servers: self.servers().cloned(),
+        });
         self.agent.tools.reach.follow(&self.state.control);
     }
 

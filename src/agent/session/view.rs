@@ -1,5 +1,6 @@
 //! Shows the session to people who join it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::replica::Replica;
@@ -10,6 +11,7 @@ use crate::agent::feed::{
     GoingOn, OmittedHistory, QueueState, QueueView, SessionSubscription, SessionView, TurnView,
     UsageState,
 };
+use crate::agent::key_limits;
 use crate::agent::request::Submission;
 use crate::context::{ArrangedContexts, ContextSession};
 use crate::domain::{CallId, Code, RequestParts, Role, UserId};
@@ -41,9 +43,17 @@ impl Replica {
 
     /// Admits others only to decide the calls that wait for their approval.
     pub(super) async fn admit_request(&mut self, submission: &Submission) -> Result<(), Refusal> {
-        let Submission { by, action, .. } = submission;
+        let Submission {
+            by,
+            action,
+            servers,
+            ..
+        } = submission;
         let refused = match self.admit(by) {
-            Ok(()) => return Ok(()),
+            Ok(()) => {
+                check_acts(action.decides().and_then(|(_, role)| role))?;
+                return self.check_servers(servers.as_deref());
+            }
             Err(refused) => refused,
         };
         let Some((calls, role)) = action.decides().filter(|(calls, _)| !calls.is_empty()) else {
@@ -52,8 +62,14 @@ impl Replica {
         if !self.may_decide(by, role, calls) && !self.cluster.membership.is_alone() {
             self.catch_up().await;
         }
-        let may_decide = self.may_decide(by, role, calls);
-        may_decide.then_some(()).ok_or(refused)
+        if !self.may_decide(by, role, calls) {
+            return Err(refused);
+        }
+        self.check_servers(servers.as_deref())
+    }
+
+    fn check_servers(&self, of_key: Option<&BTreeSet<String>>) -> Result<(), Refusal> {
+        key_limits::check_servers(of_key, self.servers().map(|servers| &**servers))
     }
 
     /// Returns true if the approval of this person, who is not the owner, counts for all of these calls.
@@ -238,4 +254,13 @@ impl Replica {
         };
         SessionSubscription { signals, view }
     }
+}
+
+/// Refuses somebody who decides in a session of their own with a role that has no sessions any more.
+fn check_acts(role: Option<Role>) -> Result<(), Refusal> {
+    if role.is_none_or(Role::may_act) {
+        return Ok(());
+    }
+    let text = "your role decides calls in sessions of others, not in its own";
+    Err(Refusal::new(Code::NotAllowed, text))
 }

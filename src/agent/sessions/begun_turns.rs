@@ -98,6 +98,7 @@ mod tests {
             tenant,
             custom_rights: Rights::NONE,
             credential: Some(CredentialId::Local(id)),
+            grant: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Authorizes a request to a session and completes it with what it names: the one way into a session's mailbox.
 
 use super::offers::{SessionOffers, calls, context};
-use super::{Sessions, may_act};
+use super::{Sessions, may_act, may_decide};
 use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::mailbox::store_away;
 use crate::agent::request::{SessionAction, SessionRequest, Submission, SubmitOptions};
@@ -18,11 +18,19 @@ impl Sessions {
         caller: &Caller,
         request: SessionRequest,
     ) -> Result<Submission, Refusal> {
-        may_act(caller)?;
+        if request.action.decides().is_some() {
+            may_decide(caller)?;
+        } else {
+            may_act(caller)?;
+        }
         let SessionRequest {
             mut action,
             options,
         } = request;
+        if action.asks_model() {
+            let providers = &self.0.factory.parts.providers;
+            Box::pin(providers.refresh_access(&caller.tenant.id)).await;
+        }
         // What few requests need is boxed, because all of them would be as large as the largest part.
         let mut gesture = None;
         if let Some(proof) = &options.proof {
@@ -45,6 +53,7 @@ impl Sessions {
         }
         Ok(Submission {
             by: caller.user.id.clone(),
+            servers: caller.confined_servers().cloned(),
             action,
             gesture,
         })

@@ -31,7 +31,8 @@ impl Sessions {
         caller: &Caller,
     ) -> Result<DecisionReader, Refusal> {
         let admitted = self.admit(key, caller).await;
-        let reads_audit = caller.may(Right::ReadAudit) && key.tenant == caller.tenant.id;
+        let may_exist = key.tenant == caller.tenant.id && caller.reaches(&key.session);
+        let reads_audit = caller.may(Right::ReadAudit) && may_exist;
         let is_owner = match admitted {
             Ok(()) => true,
             Err(refusal) if refusal.code == Code::SessionNotFound && reads_audit => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Sessions;
 use super::refusal::unreadable;
 use crate::agent::journal::Journal;
+use crate::agent::key_limits;
 use crate::agent::mailbox::store_away;
 use crate::agent::request::SessionRequest;
 use crate::domain::{Caller, Code, CommitId, ForkOrigin, SessionId, SessionKey, Timestamp};
@@ -35,6 +36,7 @@ pub async fn fork(
 ) -> Result<SessionKey, Refusal> {
     super::may_act(caller)?;
     sessions.admit(key, caller).await?;
+    key_limits::check_begins(caller)?;
     sessions.0.creation_limit.count(&caller.holder())?;
     let new = SessionKey {
         tenant: key.tenant.clone(),
@@ -109,10 +111,10 @@ pub async fn family(
     let row = rows.find(key).await.map_err(away)?;
     let origin = row.and_then(|row| row.forked_from);
     let root = origin.map_or_else(|| key.session.clone(), |origin| origin.root);
-
-    rows.family(&caller.tenant.id, &caller.user.id, &root)
-        .await
-        .map_err(away)
+    let family = rows.family(&caller.tenant.id, &caller.user.id, &root);
+    let mut family = family.await.map_err(away)?;
+    family.retain(|row| caller.reaches(&row.key.session));
+    Ok(family)
 }
 
 /// Writes the new session's journal, after its attachments: a session that exists has everything that its
@@ -136,6 +138,9 @@ async fn write_fork(
         > 0
     {}
     let control = &past.control;
+    // The fork may use the servers that the session may.
+    let (of_key, of_session) = (owner.confined_servers(), control.servers.as_ref());
+    key_limits::check_servers(of_key.map(|it| &**it), of_session.map(|it| &**it))?;
     let seq = from_seq.unwrap_or(control.seq);
     if seq > control.seq {
         let text = format!("the session has {} events, and no `seq` {seq}", control.seq);

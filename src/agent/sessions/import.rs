@@ -9,9 +9,10 @@ use super::refusal::unreadable;
 use super::{Sessions, may_act};
 use crate::agent::attachments::MAX_OF_MESSAGE;
 use crate::agent::journal::{Journal, JournalError};
+use crate::agent::key_limits;
 use crate::domain::{Attachment, Caller, Code, CommitId, SessionId, SessionKey, Timestamp};
 use crate::jobs::{Place, Watch};
-use crate::session::{Import, Refusal, SaidElsewhere};
+use crate::session::{Genesis, Import, Refusal, SaidElsewhere};
 use crate::store::records::AttachedTo;
 
 /// A conversation from another program.
@@ -56,6 +57,7 @@ impl Importing {
     /// Begins an import, before anything is read.
     pub fn begin(sessions: &Sessions, caller: &Caller) -> Result<Self, Refusal> {
         may_act(caller)?;
+        key_limits::check_begins(caller)?;
         let place = sessions.0.imports.try_place().ok_or_else(|| {
             let text = "other imports run; try again in a minute";
             Refusal::new(Code::TooManyRequests, text)
@@ -101,7 +103,10 @@ impl Importing {
         let id = || CommitId::from_bits(rand::random());
         let first = conversation.said.iter().find_map(|said| said.at);
         let begun = conversation.created_at.or(first).unwrap_or(now);
-        let genesis = registry.genesis(&key.tenant, self.caller.actor());
+        let genesis = Genesis {
+            servers: self.caller.confined_servers().cloned(),
+            ..registry.genesis(&key.tenant, self.caller.actor())
+        };
         let mut import = Import::new(genesis, &conversation.title, begun, now, id());
         for said in &conversation.said {
             import.take(said, id());

@@ -41,8 +41,12 @@ impl Sessions {
     ) -> Result<SessionsPage, store::Error> {
         self.listed().await;
         let (tenant, owner) = (&caller.tenant.id, &caller.user.id);
+        let filter = ListFilter {
+            within: caller.confined_sessions().cloned(),
+            ..filter.clone()
+        };
         let rows = self.0.factory.parts.place.records.sessions();
-        rows.list(tenant, owner, filter, after, limit).await
+        rows.list(tenant, owner, &filter, after, limit).await
     }
 
     /// Returns the session's row on its owner's list; `None` if it is not written yet. To anybody else the
@@ -63,7 +67,8 @@ impl Sessions {
             .await?;
         let is_anothers = |row: &SessionRow| row.owner != caller.user.id;
         let is_hidden = |row: &SessionRow| is_anothers(row) || row.marks.delete_at.is_some();
-        if key.tenant != caller.tenant.id || row.as_ref().is_some_and(is_hidden) {
+        let may_exist = key.tenant == caller.tenant.id && caller.reaches(&key.session);
+        if !may_exist || row.as_ref().is_some_and(is_hidden) {
             return Err(not_found().into());
         }
         Ok(row)
@@ -141,7 +146,7 @@ impl Sessions {
     /// Returns the caller's id, if they may change their list. Waits until the list is up to date.
     async fn own<'c>(&self, key: &SessionKey, caller: &'c Caller) -> Result<&'c UserId, Refusal> {
         may_act(caller)?;
-        if key.tenant != caller.tenant.id {
+        if key.tenant != caller.tenant.id || !caller.reaches(&key.session) {
             return Err(not_found());
         }
         self.listed().await;

@@ -49,6 +49,7 @@ use super::feed::list_update::ListUpdate;
 use super::feed::{Feed, SessionSubscription, ShownEvent};
 use super::journal::Journal;
 use super::journal::projection::{Bells, Projection};
+use super::key_limits;
 use super::mailbox::{Acknowledgement, Message, stopping};
 use super::request::SessionRequest;
 use super::search::indexing::Indexing;
@@ -56,7 +57,7 @@ use super::session::creation_limit::CreationLimit;
 use super::usage::completion::keep_complete;
 use crate::domain::{Caller, Code, GatewayId, Most, SessionId, SessionKey, Shares, StrategyName};
 use crate::jobs::Pool;
-use crate::session::{Command, Refusal};
+use crate::session::{AssistantBudget, Command, Refusal};
 use crate::store::live::cluster_bus::ClusterBus;
 use crate::store::{LiveStore, Records};
 
@@ -182,26 +183,35 @@ impl Sessions {
 
     /// Reserves a new session of the caller, with the tenant's default model unless another is chosen. It is
     /// stored at its first command; until then it lives as long as somebody watches it.
-    pub fn new_session(&self, caller: &Caller, start: SessionStart) -> SessionKey {
+    pub fn new_session(&self, caller: &Caller, start: SessionStart) -> Result<SessionKey, Refusal> {
+        key_limits::check_begins(caller)?;
         let session = SessionId::from_bits(rand::random());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
             session,
         };
         self.0.reserve(&key, caller, start, true);
-        key
+        Ok(key)
     }
 
     /// Returns the caller's own session of that name, created on first use with `start`. The id is derived
     /// from tenant, user and name, so no other user's name leads to it.
-    pub fn named_session(&self, caller: &Caller, name: &str, start: SessionStart) -> SessionKey {
+    pub fn named_session(
+        &self,
+        caller: &Caller,
+        name: &str,
+        start: SessionStart,
+    ) -> Result<SessionKey, Refusal> {
         let (tenant, user) = (caller.tenant.id.as_str(), caller.user.id.as_str());
         let key = SessionKey {
             tenant: caller.tenant.id.clone(),
             session: SessionId::derived(&[tenant, user, name]),
         };
+        if !caller.reaches(&key.session) {
+            return Err(not_found());
+        }
         self.0.reserve(&key, caller, start, false);
-        key
+        Ok(key)
     }
 
     /// Stores a new session at once, so that it can be listed.
@@ -211,7 +221,7 @@ impl Sessions {
         title: Option<String>,
         start: SessionStart,
     ) -> Result<SessionKey, Refusal> {
-        let key = self.new_session(caller, start);
+        let key = self.new_session(caller, start)?;
         self.submit(&key, caller, Command::Open { title }.into())
             .await?;
         self.0.projection.written().await;
@@ -226,7 +236,7 @@ impl Sessions {
         title: Option<String>,
         start: SessionStart,
     ) -> Result<(SessionKey, bool), Refusal> {
-        let key = self.named_session(caller, name, start);
+        let key = self.named_session(caller, name, start)?;
         let is_new = !self.join(&key, caller).await?.view.is_stored;
         if is_new {
             let open = Command::Open { title };
@@ -264,6 +274,17 @@ impl Sessions {
         let joined = joined.await?;
         self.0.has_admitted(key, caller);
         Ok(joined)
+    }
+
+    /// Returns the budget that the assistant of a session gives it.
+    pub async fn assistant_budget(
+        &self,
+        key: &SessionKey,
+        caller: &Caller,
+    ) -> Result<Option<AssistantBudget>, Refusal> {
+        let view = self.join(key, caller).await?.view;
+        let assistant = view.assistant;
+        Ok(assistant.and_then(|assistant| assistant.definition.budget))
     }
 
     /// Returns a part of the transcript, oldest first.
@@ -441,7 +462,8 @@ impl Sessions {
         caller: &Caller,
         message: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> Message,
     ) -> Result<T, Refusal> {
-        if key.tenant != caller.tenant.id || self.0.lists.is_hidden(key) {
+        let may_exist = key.tenant == caller.tenant.id && caller.reaches(&key.session);
+        if !may_exist || self.0.lists.is_hidden(key) {
             return Err(not_found());
         }
         let (reply, answer) = oneshot::channel();
@@ -463,6 +485,13 @@ impl Sessions {
 
 pub(super) fn may_act(caller: &Caller) -> Result<(), Refusal> {
     let may = caller.user.role.may_act();
+    may.then_some(())
+        .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
+}
+
+/// Checks that the caller's role may decide calls. Whose calls these are, the session checks.
+pub(super) fn may_decide(caller: &Caller) -> Result<(), Refusal> {
+    let may = caller.user.role.may_decide();
     may.then_some(())
         .ok_or_else(|| Refusal::new(Code::NotAllowed, "a viewer may read, not act"))
 }

@@ -44,7 +44,8 @@ impl Readings<'_> {
         reason: &str,
         now: Timestamp,
     ) -> Result<ListedReading, RowError> {
-        if !caller.may(Right::ReadSessions) || key.tenant != caller.tenant.id {
+        let may_exist = key.tenant == caller.tenant.id && caller.reaches(&key.session);
+        if !caller.may(Right::ReadSessions) || !may_exist {
             return Err(not_found().into());
         }
         self.0.listed().await;
@@ -77,9 +78,10 @@ impl Readings<'_> {
     /// The readings of the caller's sessions and those by the caller, newest first.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<ListedReading>, RowError> {
         let readings = self.0.0.records().session_readings();
-        Ok(readings
-            .of_person(&caller.tenant.id, &caller.user.id)
-            .await?)
+        let (tenant, user) = caller.whose();
+        let mut listed = readings.of_person(tenant, user).await?;
+        listed.retain(|it| caller.reaches(&it.reading.key.session));
+        Ok(listed)
     }
 
     /// Notes that the caller has seen that a session of theirs was read.
@@ -115,7 +117,10 @@ impl Readings<'_> {
         let readings = self.0.0.records().session_readings();
         let (tenant, user) = caller.whose();
         let found = readings.open(tenant, id, user, now).await?;
-        let found = found.filter(|reading| !self.0.0.lists.is_hidden(&reading.key));
+        let found = found.filter(|reading| {
+            let key = &reading.key;
+            caller.reaches(&key.session) && !self.0.0.lists.is_hidden(key)
+        });
         let key = found.ok_or_else(missing)?.key;
         Ok(ReadingView { key })
     }

@@ -16,6 +16,7 @@ use crate::agent::cluster::Cluster;
 use crate::agent::cluster::list_broadcast::ListBroadcast;
 use crate::agent::effects::Running;
 use crate::agent::effects::session_agent::AgentFactory;
+use crate::agent::effects::tool_call::ToolNarrowing;
 use crate::agent::feed::{Feed, FeedItem};
 use crate::agent::journal::projection::Projection;
 use crate::agent::journal::{Journal, JournalError};
@@ -87,7 +88,8 @@ impl SessionRegistry {
     pub(super) fn has_joined(&self, key: &SessionKey, caller: &Caller) -> bool {
         let slots = self.slots();
         let joined = slots.get(key).and_then(|slot| slot.joined.as_ref());
-        key.tenant == caller.tenant.id && joined == Some(&caller.user.id)
+        let is_theirs = key.tenant == caller.tenant.id && caller.reaches(&key.session);
+        is_theirs && joined == Some(&caller.user.id)
     }
 
     /// Records that the session has admitted that caller.
@@ -103,6 +105,7 @@ impl SessionRegistry {
             sandbox: SandboxId::from_bits(rand::random()),
             model: self.factory.model_choice((tenant, &owner.id)),
             assistant: None,
+            servers: None,
             owner,
         }
     }
@@ -122,6 +125,7 @@ impl SessionRegistry {
             let genesis = Genesis {
                 model,
                 assistant,
+                servers: caller.confined_servers().cloned(),
                 ..genesis
             };
             let mut slot = Slot::new(&self.cluster, key, genesis, true);
@@ -250,11 +254,14 @@ impl SessionRegistry {
         let sandbox = state.control.sandbox.as_ref().unwrap_or(&genesis.sandbox);
         let owner = state.control.owner.as_ref().unwrap_or(&genesis.owner);
         let agent = self.factory.create_agent(key, &owner.id, sandbox);
-        let assistant = match state.control.version {
-            0 => genesis.assistant.as_ref(),
-            _ => state.control.assistant.as_ref(),
+        let (assistant, servers) = match state.control.version {
+            0 => (&genesis.assistant, &genesis.servers),
+            _ => (&state.control.assistant, &state.control.servers),
         };
-        agent.tools.follow_assistant(assistant);
+        agent.tools.narrow(ToolNarrowing {
+            assistant: assistant.clone(),
+            servers: servers.clone(),
+        });
         agent.tools.refresh().await;
         let tasks = self.tasks.clone();
         let replica = Replica {

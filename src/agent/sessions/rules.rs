@@ -40,6 +40,16 @@ pub(super) async fn heed_rules(inner: Weak<SessionRegistry>) {
         let Some(registry) = inner.upgrade() else {
             return;
         };
+        let providers = &registry.factory.parts.providers;
+        match &whose {
+            // The groups of a tenant are told like its rules.
+            ChangedTenants::Some(tenants) => {
+                for tenant in tenants {
+                    providers.forget_access(tenant);
+                }
+            }
+            ChangedTenants::Anybody => providers.forget_all_access(),
+        }
         if let Err(error) = review(&registry, &whose).await {
             // A later decision about one of those calls uses the rules of that time.
             tracing::warn!(

@@ -159,6 +159,7 @@ async fn delete_person(
         tenant: of,
         custom_rights: Rights::NONE,
         credential: None,
+        grant: None,
     };
     let servers = &registry.factory.parts.servers;
     if let Err(error) = servers.administration(&caller).remove_all_own().await {

@@ -82,6 +82,8 @@ impl Services {
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         join(&store, settings, url).await?;
         let tenancy = Tenancy::new(&store, Clock::system());
+        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
+        tenancy.set_device_key(store.records().device_key(&sealer).await?);
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
         let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;
@@ -98,6 +100,7 @@ impl Services {
         let context = contexts::open(settings, reads, &guard)?;
         let servers = servers::open(settings, &store, Arc::clone(&place), guard, &agents)?;
         follow(found, &report, &servers, &store, &agents);
+        watch_groups(&tenancy, &providers, &servers);
         let traces = open_traces(&settings.telemetry)?;
         let skills = open_skills(&settings.skills, store.records());
         let parts = AgentParts {
@@ -174,6 +177,15 @@ fn follow(
     let showing = disk::show(place.disk.clone(), report.clone(), agents.1.clone());
     agents.0.spawn(showing);
     deferred_engine::begin(place, report.clone(), servers.clone(), store, agents);
+}
+
+/// Lets changes of groups count from the next step of each session on.
+fn watch_groups(tenancy: &Tenancy, providers: &Providers, servers: &Servers) {
+    let (providers, servers) = (providers.clone(), servers.clone());
+    tenancy.watch_groups(move |tenant| {
+        providers.forget_access(tenant);
+        servers.groups_changed(tenant);
+    });
 }
 
 /// Opens the budgets, and returns the reservations of ended requests from now on.

@@ -48,6 +48,7 @@ impl From<tenancy::Error> for ApiError {
                 Self::new(error.code(), error.to_string()).with("reason", reason.as_str().into())
             }
             tenancy::Error::WrongPassword
+            | tenancy::Error::WrongPasskey
             | tenancy::Error::NotValid
             | tenancy::Error::NotFound(_)
             | tenancy::Error::Refused(_)

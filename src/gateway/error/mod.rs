@@ -12,7 +12,7 @@ use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::domain::{Code, Fault, RequestId};
@@ -217,6 +217,31 @@ pub(super) fn document(error: ApiError, request: &RequestId) -> Vec<u8> {
 
 /// Renders the response to a refused request, and logs the error once.
 pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
+    render_as(error, "application/problem+json", |error| {
+        axum::Json(Problem::of(error, request)).into_response()
+    })
+}
+
+/// Renders the response to a directory's refused request (RFC 7644, section 3.12).
+pub(super) fn render_scim(error: ApiError) -> Response {
+    render_as(error, "application/scim+json", |error| {
+        let mut body = json!({
+            "schemas": ["urn:ietf:params:scim:api:messages:2.0:Error"],
+            "status": error.0.status.as_u16().to_string(),
+            "detail": error.detail(),
+        });
+        if let (Some(kind), Some(body)) = (error.0.more.get("scimType"), body.as_object_mut()) {
+            body.insert("scimType".to_owned(), kind.clone());
+        }
+        axum::Json(body).into_response()
+    })
+}
+
+fn render_as(
+    error: ApiError,
+    kind: &'static str,
+    body: impl FnOnce(ApiError) -> Response,
+) -> Response {
     error.log();
     let status = error.0.status;
     // Most limits are free again as soon as something else ends.
@@ -226,12 +251,10 @@ pub(super) fn render(error: ApiError, request: &RequestId) -> Response {
     ];
     let usual = may_wait.contains(&status).then_some(Duration::ZERO);
     let retry_after = error.0.retry_after.or(usual);
-    let mut response = (status, axum::Json(Problem::of(error, request))).into_response();
+    let mut response = body(error);
+    *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/problem+json"),
-    );
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if status == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
@@ -256,7 +279,9 @@ impl IntoResponse for ApiError {
 fn status_of(code: Code) -> StatusCode {
     match code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::NotAllowed | Code::HostRefused | Code::GestureRequired => StatusCode::FORBIDDEN,
+        Code::NotAllowed | Code::ScopeMissing | Code::HostRefused | Code::GestureRequired => {
+            StatusCode::FORBIDDEN
+        }
         Code::NotFound | Code::SessionNotFound | Code::NoSuchCall | Code::NoSuchElicitation => {
             StatusCode::NOT_FOUND
         }

@@ -4,19 +4,21 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{AppendHeaders, IntoResponse as _, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::config::AuthMode;
-use crate::domain::{Caller, Code};
+use crate::domain::{Caller, Code, CredentialId, KeyGrant};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::{self, AuthenticatedPage};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
+use crate::gateway::http::people::keys::{servers_of, sessions_of};
+use crate::gateway::proxy;
 use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
 
@@ -40,6 +42,8 @@ pub(super) struct Me {
     user: MyUser,
     /// The user's tenant.
     tenant: MyTenant,
+    /// The API key of the request, if there is one.
+    key: Option<MyKey>,
     /// The CSRF token. Requests with the session cookie must send it in `X-CSRF-Token`, unless their method
     /// is safe (such as GET). Empty if the caller used no cookie.
     csrf_token: String,
@@ -50,6 +54,19 @@ pub(super) struct Me {
     auth_mode: &'static str,
     /// True if the browser's connection is encrypted.
     encrypted: bool,
+    /// The address to open after signing out, where a proxy signed the person in; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sign_out_url: Option<String>,
+}
+
+impl Me {
+    /// Names the address to open after signing out.
+    pub(super) fn leaving_to(self, sign_out_url: Option<String>) -> Self {
+        Self {
+            sign_out_url,
+            ..self
+        }
+    }
 }
 
 /// The signed-in user.
@@ -68,6 +85,37 @@ struct MyUser {
     /// The user's rights, of their built-in and custom roles.
     #[schema(value_type = Vec<word_list::UserRight>)]
     rights: Vec<&'static str>,
+}
+
+/// The API key of a request.
+#[derive(Serialize, ToSchema)]
+struct MyKey {
+    /// The key's id.
+    id: String,
+    /// What the key may do, as far as the user may.
+    #[schema(value_type = Vec<word_list::KeyScopeWord>)]
+    scopes: Vec<&'static str>,
+    /// The ids of the only sessions that exist for the key; `null` if it is not limited to some.
+    sessions: Option<Vec<String>>,
+    /// The names of the only MCP servers whose tools the key's sessions may use; `null` if it is not limited to
+    /// some.
+    servers: Option<Vec<String>>,
+}
+
+impl MyKey {
+    fn of(caller: &Caller) -> Option<Self> {
+        let Some(CredentialId::ApiKey(id)) = &caller.credential else {
+            return None;
+        };
+        let unlimited = KeyGrant::unlimited();
+        let grant = caller.grant.as_deref().unwrap_or(&unlimited);
+        Some(Self {
+            id: id.to_string(),
+            scopes: grant.scopes.names(),
+            sessions: sessions_of(grant),
+            servers: servers_of(grant),
+        })
+    }
 }
 
 /// The signed-in user's tenant.
@@ -135,13 +183,13 @@ pub(super) struct IssueTicketResponse {
     expires_in_seconds: u64,
 }
 
-/// A response that sets a cookie.
-pub(super) type WithCookie<T> = ([(axum::http::HeaderName, HeaderValue); 1], T);
+/// A response that sets cookies.
+pub(super) type WithCookie<T> = (AppendHeaders<Vec<(HeaderName, HeaderValue)>>, T);
 
 /// Returns the signed-in user.
 ///
-/// The 401 response also carries `installation`, `setupNeeded` and `signInProviders` (each with `id` and
-/// `name`), for the page.
+/// The 401 response also carries `installation`, `setupNeeded`, `signInProviders` (each with `id` and `name`) and
+/// `proxyAccount` (the account that the sign-in proxy names, or `null`), for the page.
 #[utoipa::path(get, path = "/api/auth/me", tag = "auth", responses(
     (status = 200, body = Me), (status = 401, body = Problem),
 ))]
@@ -151,18 +199,20 @@ pub(super) async fn read_me(
     parts: Parts,
 ) -> Result<Json<Me>, ApiError> {
     match entered {
-        Ok(entered) => Ok(Json(me(
-            &state,
-            entered.authenticated.caller,
-            entered.csrf,
-            &parts,
-        ))),
+        Ok(entered) => {
+            let sign_out_url = proxy::logout_url(&state, &entered.authenticated);
+            let caller = entered.authenticated.caller;
+            let me = me(&state, caller, entered.csrf, &parts);
+            Ok(Json(me.leaving_to(sign_out_url)))
+        }
         Err(refused) if refused.code() == Code::Unauthorized => {
             let needs_setup = state.tenancy.setup().check_needed().await?;
+            let named = proxy::account(&state, &parts);
             Err(refused
                 .with("installation", json!(*state.installation))
                 .with("setupNeeded", json!(needs_setup))
-                .with("signInProviders", json!(sign_in_providers(&state))))
+                .with("signInProviders", json!(sign_in_providers(&state)))
+                .with("proxyAccount", json!(named.map(|it| it.subject))))
         }
         Err(refused) => Err(refused),
     }
@@ -215,11 +265,12 @@ pub(super) async fn sign_in(
     parts: Parts,
     Body(body): Body<SignInRequest>,
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
-    let peer = state.access.peer(&parts).address;
+    let device = auth::visiting_device(&state, &parts);
+    let visitor = auth::visitor(&state, &parts, device.as_ref());
     let tenant = body.tenant.as_deref().filter(|tenant| !tenant.is_empty());
     let signed_in = state
         .tenancy
-        .sign_in(tenant, &body.name, &body.password, peer)
+        .sign_in(tenant, &body.name, &body.password, visitor)
         .await?;
     enter(&state, &parts, signed_in)
 }
@@ -267,13 +318,14 @@ pub(super) fn enter(
     parts: &Parts,
     signed_in: SignedIn,
 ) -> Result<WithCookie<Json<Me>>, ApiError> {
-    let cookie = auth::set_cookie(&signed_in.secret, state.access.peer(parts))?;
+    let cookies = auth::sign_in_cookies(state, parts, &signed_in)?;
     let me = me(state, signed_in.entered.caller, signed_in.csrf, parts);
-    Ok(([(SET_COOKIE, cookie)], Json(me)))
+    Ok((AppendHeaders(cookies), Json(me)))
 }
 
 pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts: &Parts) -> Me {
     let rights = caller.rights().names();
+    let key = MyKey::of(&caller);
     let Caller { user, tenant, .. } = caller;
     Me {
         user: MyUser {
@@ -287,6 +339,7 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
             id: tenant.id.to_string(),
             name: tenant.name,
         },
+        key,
         csrf_token,
         installation: (*state.installation).clone(),
         auth_mode: match state.auth_mode {
@@ -294,5 +347,6 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
             AuthMode::None => "none",
         },
         encrypted: state.access.peer(parts).is_encrypted,
+        sign_out_url: None,
     }
 }

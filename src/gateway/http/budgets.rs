@@ -38,10 +38,11 @@ struct BudgetItem {
     /// The level whose spending the budget limits.
     #[schema(value_type = word_list::BudgetLevel)]
     level: &'static str,
-    /// The id of the session or person that the budget is for; `null` if it is for each session or person of
-    /// the tenant, or for the tenant itself.
+    /// The id of the session, person or group that the budget is for; `null` if it is for each session or
+    /// person of the tenant, or for the tenant itself.
     subject: Option<String>,
-    /// The person's name, for a person's budget in `set`; absent otherwise.
+    /// The name of the group, for a group's budget, or of the person, for a person's budget in `set`; absent
+    /// otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// The period in which the limit may be spent.
@@ -115,14 +116,19 @@ pub(super) struct BudgetsQuery {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct BudgetQuery {
-    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
-    /// `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
-    #[param(required, nullable = false, pattern = "^(own|session|person|tenant)$")]
+    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person`,
+    /// `group_each` (each member of a group, for what they spend as members), `group_pooled` (all members of a
+    /// group together) or `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
+    #[param(
+        required,
+        nullable = false,
+        pattern = "^(own|session|person|group_each|group_pooled|tenant)$"
+    )]
     level: Option<String>,
-    /// The id of the session or person; required for `own`. If absent or empty, the budget of each session or
-    /// person of the tenant, or of the tenant itself.
+    /// The id of the session, person or group; required for `own` and groups. If absent or empty, the budget
+    /// of each session or person of the tenant, or of the tenant itself.
     subject: Option<String>,
-    /// `whole` for `own` and `session`; `day` or `month` for `person` and `tenant`.
+    /// `whole` for `own` and `session`; `day` or `month` for `person`, groups and `tenant`.
     #[param(required, nullable = false, pattern = "^(whole|day|month)$")]
     period: Option<String>,
 }
@@ -131,14 +137,19 @@ pub(super) struct BudgetQuery {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SetBudgetRequest {
-    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person` or
-    /// `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
-    #[schema(required, nullable = false, pattern = "^(own|session|person|tenant)$")]
+    /// `own` (a session, limited by its owner), `session` (a session, limited by an admin), `person`,
+    /// `group_each` (each member of a group, for what they spend as members), `group_pooled` (all members of a
+    /// group together) or `tenant`. The budget of a turn is a setting (`agent.chat.request_budget`).
+    #[schema(
+        required,
+        nullable = false,
+        pattern = "^(own|session|person|group_each|group_pooled|tenant)$"
+    )]
     level: Option<String>,
-    /// The id of the session or person; required for `own`. If absent or empty, the budget is for each
-    /// session or person of the tenant, or for the tenant itself.
+    /// The id of the session, person or group; required for `own` and groups. If absent or empty, the budget
+    /// is for each session or person of the tenant, or for the tenant itself.
     subject: Option<String>,
-    /// `whole` for `own` and `session`; `day` or `month` for `person` and `tenant`.
+    /// `whole` for `own` and `session`; `day` or `month` for `person`, groups and `tenant`.
     #[schema(required, nullable = false, pattern = "^(whole|day|month)$")]
     period: Option<String>,
     /// The limit in US dollars.
@@ -170,7 +181,13 @@ pub(super) async fn read_budgets(
         None => None,
         Some(id) => Some(session_row(&state, &caller, &id).await?),
     };
-    let mut in_force = budgets.in_force(&caller, session.as_ref()).await?;
+    let assistant = match &session {
+        Some(row) => state.sessions.assistant_budget(&row.key, &caller).await?,
+        None => None,
+    };
+    let mut in_force = budgets
+        .in_force(&caller, session.as_ref(), assistant)
+        .await?;
     in_force.sort_by_key(|view| view.standing.left());
     let set = budgets.list(&caller).await?;
     Ok(Json(BudgetsPage {
@@ -195,7 +212,8 @@ async fn session_row(
 
 /// Sets a budget, which applies from the next model request on.
 ///
-/// The caller may limit their own sessions. Admins may limit any session, a person, or the tenant.
+/// The caller may limit their own sessions. Admins may limit any session, a person, a group, or the
+/// tenant.
 #[utoipa::path(put, path = "/api/budgets", tag = "budgets", request_body = SetBudgetRequest,
     responses((status = 204), (status = 400, body = Problem), (status = 403, body = Problem),
         (status = 404, body = Problem), (status = 409, body = Problem)),
@@ -250,7 +268,8 @@ fn whose(
 ) -> Result<BudgetWhose, ApiError> {
     let level = required("level", level)?;
     let level = BudgetLevel::parse(&level).ok_or_else(|| {
-        let text = "`level` is `own`, `session`, `person` or `tenant`";
+        let text =
+            "`level` is `own`, `session`, `person`, `group_each`, `group_pooled` or `tenant`";
         wrong("level", text)
     })?;
     let period = required("period", period)?;

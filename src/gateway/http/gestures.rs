@@ -1,20 +1,26 @@
-//! Fresh gestures (`/api/gestures`): a passkey or the password proves that the person themselves approves.
+//! Fresh gestures (`/api/gestures`): a passkey, the password or a new sign-in at the person's OpenID provider proves
+//! that the person themselves approves.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
+use axum::response::IntoResponse;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use super::oidc::{self, FinishOidcRequest, OidcDoor};
 use crate::domain::{CallId, Caller, Code, Digest, GestureCall, SessionId};
-use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, required};
-use crate::tenancy::{GESTURE_LIFE_MS, MOST_CALLS, Proof};
+use crate::gateway::{GatewayState, auth};
+use crate::oidc::{Answer, Demand};
+use crate::store::records::AccountName;
+use crate::tenancy::{Confirmation, GESTURE_LIFE_MS, MOST_CALLS, Proof};
 
 /// A call to approve, as it was shown to the person.
 #[derive(Deserialize, ToSchema)]
@@ -56,6 +62,9 @@ struct ChallengeGestureResponse {
     public_key: Option<Value>,
     /// True if the caller has a password.
     password: bool,
+    /// The name of the OpenID provider at which the caller can confirm; `null` if they have a passkey or a password,
+    /// or no account at a provider.
+    provider: Option<String>,
     /// The lifetime of the challenge in seconds.
     expires_in_seconds: u32,
 }
@@ -96,11 +105,29 @@ struct MadeGesture {
     gesture: String,
 }
 
+/// The calls that are confirmed at the caller's OpenID provider.
+#[derive(Deserialize, ToSchema)]
+struct BeginStepUpRequest {
+    /// The calls.
+    #[schema(max_items = 256)]
+    #[serde(default)]
+    calls: Vec<ShownCall>,
+}
+
+/// The page on which the caller confirms.
+#[derive(Serialize, ToSchema)]
+struct BeginStepUpResponse {
+    /// The address to open, at the provider.
+    url: String,
+}
+
 /// The routes of gestures.
 pub(super) fn routes() -> ApiRouter {
     ApiRouter::new()
         .routes(routes!(challenge_gesture))
         .routes(routes!(make_gesture))
+        .routes(routes!(begin_step_up))
+        .routes(routes!(finish_step_up))
 }
 
 /// Creates a challenge for a fresh gesture that approves calls as they were shown.
@@ -117,10 +144,13 @@ async fn challenge_gesture(
     let calls = calls(body.calls)?;
     let relying = state.access.relying_party(&parts);
     let gestures = state.tenancy.gestures(&caller, relying.as_ref());
-    let ways = gestures.challenge(&calls).await?;
+    let knows = |issuer: &str| door_of(&state, issuer).is_some();
+    let ways = gestures.challenge(&calls, &knows).await?;
+    let provider = ways.issuer.and_then(|issuer| door_of(&state, &issuer));
     Ok(Json(ChallengeGestureResponse {
         public_key: ways.passkey,
         password: ways.has_password,
+        provider: provider.map(|(_, door)| door.name.clone()),
         expires_in_seconds: GESTURE_LIFE_MS / 1_000,
     }))
 }
@@ -144,8 +174,7 @@ async fn make_gesture(
         (Some(credential), None) => gestures.by_passkey(&credential).await?,
         (None, Some(password)) => {
             let calls = calls(body.calls)?;
-            let peer = state.access.peer(&parts).address;
-            gestures.by_password(&password, &calls, peer).await?
+            gestures.by_password(&password, &calls).await?
         }
         (Some(_), Some(_)) | (None, None) => {
             let text = "either `credential` or `password`";
@@ -161,6 +190,104 @@ async fn make_gesture(
         expires_in_seconds: GESTURE_LIFE_MS / 1_000,
     };
     Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Begins a confirmation at the caller's OpenID provider, for callers who have neither a passkey nor a password.
+///
+/// It has to end within 10 minutes, in the same browser. The provider checks anew who they are. API keys cannot do
+/// this.
+#[utoipa::path(post, path = "/api/gestures/provider", tag = "gestures",
+    request_body = BeginStepUpRequest,
+    responses((status = 200, body = BeginStepUpResponse), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 429, body = Problem),
+        (status = 502, body = Problem), (status = 503, body = Problem)))]
+async fn begin_step_up(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    parts: Parts,
+    Body(body): Body<BeginStepUpRequest>,
+) -> Result<impl IntoResponse, ApiError> {
+    let calls = calls(body.calls)?;
+    let gestures = state.tenancy.gestures(&caller, None);
+    let knows = |issuer: &str| door_of(&state, issuer).is_some();
+    let issuer = gestures.issuer(&knows).await?;
+    let (id, door) = door_of(&state, &issuer).ok_or_else(no_provider)?;
+    let callback = oidc::callback(&state, &parts, id)?;
+    let peer = state.access.peer(&parts);
+    let browser = auth::flow_cookie(&parts.headers, peer);
+    let begun = gestures.begin_at_provider(id, browser, calls).await?;
+    let demand = Demand::Anew {
+        acr_values: &door.step_up_acr,
+    };
+    let url = door
+        .provider
+        .authorization_url(&callback, &oidc::secrets(begun.secrets), demand)
+        .await
+        .map_err(|error| oidc::failed(id, &error))?;
+    let cookie = auth::set_flow_cookie(&begun.browser, peer)?;
+    let url = BeginStepUpResponse { url: url.into() };
+    Ok(([(SET_COOKIE, cookie)], Json(url)))
+}
+
+/// Makes a fresh gesture from the answer of the caller's OpenID provider, which works once, and only in the browser that
+/// began.
+#[utoipa::path(post, path = "/api/gestures/provider/finish", tag = "gestures",
+    request_body = FinishOidcRequest,
+    responses((status = 201, body = MakeGestureResponse), (status = 400, body = Problem),
+        (status = 401, body = Problem), (status = 403, body = Problem),
+        (status = 502, body = Problem), (status = 503, body = Problem)))]
+async fn finish_step_up(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    parts: Parts,
+    Body(body): Body<FinishOidcRequest>,
+) -> Result<(StatusCode, Json<MakeGestureResponse>), ApiError> {
+    let peer = state.access.peer(&parts);
+    let gestures = state.tenancy.gestures(&caller, None);
+    let browser = auth::flow_cookie(&parts.headers, peer).unwrap_or_default();
+    let flow_state = required("state", body.state)?;
+    let resumed = gestures.resume_at_provider(&browser, flow_state).await?;
+    let id = resumed.provider.as_str();
+    let door = state.oidc.get(id).ok_or_else(no_provider)?;
+    if let Some(error) = body.error {
+        return Err(oidc::reported(id, &error));
+    }
+    let answer = Answer {
+        code: required("code", body.code)?,
+        issuer: body.iss,
+    };
+    let callback = oidc::callback(&state, &parts, id)?;
+    let secrets = oidc::secrets(resumed.secrets);
+    let claims = door.provider.redeem(&answer, &callback, &secrets).await;
+    let claims = claims.map_err(|error| oidc::failed(id, &error))?;
+    let confirmation = Confirmation {
+        account: AccountName {
+            issuer: claims.issuer,
+            subject: claims.subject,
+        },
+        auth_time_s: claims.auth_time_s,
+        acr: claims.acr,
+    };
+    let proofs = gestures
+        .by_provider(&confirmation, &door.step_up_acr, &resumed.calls)
+        .await?;
+    let made = MakeGestureResponse {
+        gestures: proofs.into_iter().map(made).collect(),
+        expires_in_seconds: GESTURE_LIFE_MS / 1_000,
+    };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// The provider with this issuer, and its id.
+fn door_of<'s>(state: &'s GatewayState, issuer: &str) -> Option<(&'s str, &'s OidcDoor)> {
+    let mut doors = state.oidc.iter();
+    let (id, door) = doors.find(|(_, door)| door.provider.is_issuer(issuer))?;
+    Some((id.as_str(), door))
+}
+
+fn no_provider() -> ApiError {
+    let text = "your account's provider is not known here any more: add a passkey in the settings";
+    ApiError::of_field(Code::GestureRequired, "provider", text)
 }
 
 fn made(proof: Proof) -> MadeGesture {

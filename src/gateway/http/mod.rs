@@ -19,6 +19,7 @@ mod oidc;
 mod passkeys;
 mod people;
 mod providers;
+mod proxy;
 mod rules;
 mod sessions;
 mod shared;
@@ -49,10 +50,12 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(auth::sign_in))
         .routes(routes!(auth::sign_out))
         .routes(routes!(auth::issue_ticket))
+        .routes(routes!(proxy::sign_in_by_proxy))
         .routes(routes!(oidc::begin_oidc))
         .routes(routes!(oidc::return_from_oidc))
         .routes(routes!(oidc::finish_oidc))
         .routes(routes!(oidc::log_out_by_oidc))
+        .routes(routes!(oidc::log_out_in_frame))
         .routes(routes!(people::invitations::read_invitation))
         .routes(routes!(people::invitations::accept_invitation))
         .merge(people::routes())

@@ -9,24 +9,25 @@ use std::sync::Arc;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Path, RawQuery, State};
-use axum::http::StatusCode;
-use axum::http::header::SET_COOKIE;
+use axum::http::header::{CONTENT_SECURITY_POLICY, SET_COOKIE};
 use axum::http::request::Parts;
-use axum::response::{AppendHeaders, IntoResponse, Response};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{AppendHeaders, Html, IntoResponse, Response};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::Url;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::auth::{Me, me};
 use crate::domain::Code;
 use crate::gateway::GatewayState;
 use crate::gateway::auth;
 use crate::gateway::error::{ApiError, Problem};
-use crate::gateway::extract::{Body, required};
+use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::foreign_answer;
-use crate::oidc::{self, Answer, Claims, Provider, Secrets};
+use crate::gateway::guard::MayBeFramed;
+use crate::oidc::{self, Answer, Claims, Demand, Provider, Secrets};
 use crate::tenancy::{self, Account, EndedSession, EntryRules, FlowSecrets};
 
 /// The page that receives the provider's answer.
@@ -41,6 +42,8 @@ pub struct OidcDoor {
     /// The name on the button.
     pub name: String,
     pub provider: Provider,
+    /// The ways in which it has to check somebody who confirms something; empty = any.
+    pub step_up_acr: Vec<String>,
     pub rules: EntryRules,
 }
 
@@ -68,14 +71,14 @@ pub(in crate::gateway) struct BeginOidcResponse {
 pub(in crate::gateway) struct FinishOidcRequest {
     /// The `state`, which identifies the sign-in that the person began.
     #[schema(value_type = String, required, nullable = false, max_length = 128)]
-    state: Option<SecretString>,
+    pub(super) state: Option<SecretString>,
     /// The authorisation code; absent if the provider reports an error.
     #[schema(value_type = Option<String>)]
-    code: Option<SecretString>,
+    pub(super) code: Option<SecretString>,
     /// The issuer that answers (RFC 9207); absent if the answer does not name it.
-    iss: Option<String>,
+    pub(super) iss: Option<String>,
     /// The error code of the provider; absent if it let the person in.
-    error: Option<String>,
+    pub(super) error: Option<String>,
 }
 
 /// The person who signed in.
@@ -86,6 +89,18 @@ pub(in crate::gateway) struct FinishOidcResponse {
     me: Me,
     /// The path of Sepal's page to which the person returns.
     return_to: String,
+}
+
+/// The session at a provider that ended.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(in crate::gateway) struct FrontChannelLogoutQuery {
+    /// The issuer.
+    #[param(required, nullable = false, max_length = 2048)]
+    iss: Option<String>,
+    /// The session's id at the issuer.
+    #[param(required, nullable = false, max_length = 512)]
+    sid: Option<String>,
 }
 
 /// The logout token of a provider.
@@ -114,13 +129,15 @@ pub(in crate::gateway) async fn begin_oidc(
     let peer = state.access.peer(&parts);
     let browser = auth::flow_cookie(&parts.headers, peer);
     let return_to = body.return_to.as_deref().unwrap_or(USUAL_RETURN);
+    let device = auth::visiting_device(&state, &parts);
+    let visitor = auth::visitor(&state, &parts, device.as_ref());
     let begun = state
         .tenancy
-        .begin_sign_in(&id, browser, return_to, peer.address)
+        .begin_sign_in(&id, browser, return_to, visitor)
         .await?;
     let url = door
         .provider
-        .authorization_url(&callback, &secrets(begun.secrets))
+        .authorization_url(&callback, &secrets(begun.secrets), Demand::SignIn)
         .await
         .map_err(|error| failed(&id, &error))?;
     let cookie = auth::set_flow_cookie(&begun.browser, peer)?;
@@ -192,12 +209,13 @@ pub(in crate::gateway) async fn finish_oidc(
         .tenancy
         .sign_in_by_account(&account(claims), &door.rules, peer.address)
         .await?;
-    let cookies = AppendHeaders([
-        (SET_COOKIE, auth::set_cookie(&signed_in.secret, peer)?),
-        (SET_COOKIE, auth::clear_flow_cookie(peer)?),
-    ]);
+    let mut cookies = auth::sign_in_cookies(&state, &parts, &signed_in)?;
+    cookies.push((SET_COOKIE, auth::clear_flow_cookie(peer)?));
     let me = me(&state, signed_in.entered.caller, signed_in.csrf, &parts);
-    Ok((cookies, Json(FinishOidcResponse { me, return_to })))
+    Ok((
+        AppendHeaders(cookies),
+        Json(FinishOidcResponse { me, return_to }),
+    ))
 }
 
 /// Ends the sign-ins of a session or account at a provider, which sends a logout token (OpenID Connect
@@ -247,13 +265,56 @@ pub(in crate::gateway) async fn log_out_by_oidc(
     }
 }
 
+/// Ends the sign-ins of a session at a provider, whose page opens this address in a frame (OpenID Connect
+/// Front-Channel Logout 1.0).
+///
+/// The frame belongs to another site, so it carries no cookie: `iss` and `sid` alone say whom it concerns. The answer is
+/// the same whether a sign-in ended or not.
+#[utoipa::path(get, path = "/api/auth/oidc/{id}/front-channel-logout", tag = "auth", security(()),
+    params(("id" = String, Path), FrontChannelLogoutQuery),
+    responses((status = 200, description = "The sign-ins of the session have ended."),
+        (status = 400, body = Problem), (status = 404, body = Problem),
+        (status = 429, body = Problem)))]
+pub(in crate::gateway) async fn log_out_in_frame(
+    State(state): State<GatewayState>,
+    Path(id): Path<String>,
+    parts: Parts,
+    Query(query): Query<FrontChannelLogoutQuery>,
+) -> Result<Response, ApiError> {
+    let door = find(&state, &id)?;
+    let named = |text: Option<String>| text.filter(|it| !it.is_empty());
+    let iss = required("iss", named(query.iss))?;
+    let sid = required("sid", named(query.sid))?;
+    if !door.provider.is_issuer(&iss) {
+        let text = "`iss` is not the issuer of this provider";
+        return Err(ApiError::of_field(Code::InvalidArguments, "iss", text));
+    }
+    let peer = state.access.peer(&parts).address;
+    let count = state.tenancy.end_session_by_sid(&iss, &sid, peer).await?;
+    if count > 0 {
+        tracing::info!(oidc.provider = %id, count, "A provider ended sign-ins in a frame");
+    }
+    let policy = format!(
+        "default-src 'none'; frame-ancestors {}",
+        door.provider.origin()
+    );
+    let policy = HeaderValue::try_from(policy)
+        .map_err(|_| ApiError::new(Code::Internal, "the issuer's address is not printable"))?;
+    let mut response = Html("").into_response();
+    response
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, policy);
+    response.extensions_mut().insert(MayBeFramed);
+    Ok(response)
+}
+
 fn find<'s>(state: &'s GatewayState, id: &str) -> Result<&'s OidcDoor, ApiError> {
     let found = state.oidc.get(id);
     found.ok_or_else(|| ApiError::new(Code::NotFound, "there is no such provider"))
 }
 
 /// The address to which the provider sends people back, on the host by which they reached this installation.
-fn callback(state: &GatewayState, parts: &Parts, id: &str) -> Result<Url, ApiError> {
+pub(super) fn callback(state: &GatewayState, parts: &Parts, id: &str) -> Result<Url, ApiError> {
     let base = state.access.address(parts);
     let path = format!("api/auth/oidc/{id}/callback");
     let callback = base.and_then(|base| base.join(&path).ok());
@@ -264,7 +325,7 @@ fn callback(state: &GatewayState, parts: &Parts, id: &str) -> Result<Url, ApiErr
     })
 }
 
-fn secrets(flow: FlowSecrets) -> Secrets {
+pub(super) fn secrets(flow: FlowSecrets) -> Secrets {
     Secrets {
         state: flow.state,
         nonce: flow.nonce,
@@ -289,7 +350,7 @@ fn refusal(code: Code, reason: &'static str, text: &'static str) -> ApiError {
     ApiError::new(code, text).with("reason", json!(reason))
 }
 
-fn expired() -> ApiError {
+pub(super) fn expired() -> ApiError {
     let text = "this sign-in was begun in another browser, has been used, or took longer than 10 minutes: \
                 begin again";
     refusal(Code::Unauthorized, "expired", text)
@@ -301,7 +362,7 @@ fn invalid_token() -> ApiError {
 
 /// The refusal for an error that the provider sent with the browser. It quotes nothing: anybody can write
 /// such an address.
-fn reported(id: &str, error: &str) -> ApiError {
+pub(super) fn reported(id: &str, error: &str) -> ApiError {
     // Part of an address that anybody can write, so the log gets a short word of it.
     let letters = error.chars().filter(char::is_ascii_graphic);
     let word: String = letters.take(60).collect();
@@ -318,7 +379,7 @@ fn reported(id: &str, error: &str) -> ApiError {
 }
 
 /// The refusal for a failure of the protocol. What the provider said is in the log.
-fn failed(id: &str, error: &oidc::Error) -> ApiError {
+pub(super) fn failed(id: &str, error: &oidc::Error) -> ApiError {
     tracing::warn!(oidc.provider = %id, %error, "A sign-in at a provider failed");
     match error {
         oidc::Error::Unavailable(_) => unavailable(),

@@ -126,5 +126,6 @@ fn caller() -> Caller {
         tenant,
         custom_rights: Rights::NONE,
         credential: None,
+        grant: None,
     }
 }

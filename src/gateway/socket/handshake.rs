@@ -12,8 +12,8 @@ use socketioxide::extract::{Event, SocketRef, TryData};
 use super::connection::inbound::{Inbound, RawPacket, Reply, ReplySlot};
 use super::connection::{Connection, ConnectionTask, End, Shows};
 use super::{SocketContext, commands};
-use crate::agent::{AssistantChoice, SessionAction, SessionView};
-use crate::domain::{AssistantId, Caller, Code, JournalId, SessionId, SessionKey};
+use crate::agent::{AssistantChoice, SessionAction, SessionView, require_scope};
+use crate::domain::{AssistantId, Caller, Code, JournalId, KeyScope, SessionId, SessionKey};
 use crate::gateway::auth;
 use crate::gateway::wire::{COMMANDS, assistant_choice};
 use crate::providers::WantedModel;
@@ -179,9 +179,12 @@ async fn session_of(
     let sessions = &context.state.sessions;
     let assistant = choice.as_ref().map(|choice| choice.id.clone());
     let assistants = sessions.assistants();
+    if wanted.is_none_or(str::is_empty) || choice.is_some() || !model.is_empty() {
+        require_scope(caller, KeyScope::Message)?;
+    }
     let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
         let start = assistants.start(caller, &model, choice).await?;
-        return Ok(sessions.new_session(caller, start));
+        return sessions.new_session(caller, start);
     };
     let key = if wanted.starts_with(SessionId::PREFIX) {
         SessionKey {
@@ -192,7 +195,7 @@ async fn session_of(
         check_session_name(wanted)?;
         let start = assistants.start(caller, &model, choice).await?;
         let chosen = start.model.clone();
-        let key = sessions.named_session(caller, wanted, start);
+        let key = sessions.named_session(caller, wanted, start)?;
         if chosen.is_none() && assistant.is_none() {
             return Ok(key);
         }

@@ -49,7 +49,9 @@ pub(super) async fn run(context: Arc<SocketContext>) {
                 Ok(row) => {
                     // A list that opened meanwhile was read with this row.
                     if !matches!(row, ListUpdate::Unlisted(_)) {
-                        send_to_lists(&context.connections.lists_of(&row.holder()), || wire::row_frame(&row));
+                        let mut lists = context.connections.lists_of(&row.holder());
+                        lists.retain(|connection| connection.reaches(row.key()));
+                        send_to_lists(&lists, || wire::row_frame(&row));
                     }
                     asking.update(&context, &row);
                 }
@@ -102,6 +104,7 @@ impl Asking {
             let role = caller.user.role;
             caller.tenant.id == holder.tenant
                 && caller.user.id != holder.user
+                && connection.reaches(key)
                 && (now.of(role) > 0 || before.of(role) > 0)
         });
         send_to_lists(&others, || wire::asking_frame(key));

@@ -127,7 +127,7 @@ fn ocsf_class(act: &str) -> ((u32, &'static str), (u32, &'static str)) {
         ("user", "enabled") => (ACCOUNT, (2, "Enable")),
         ("user", "password_set") => (ACCOUNT, (3, "Password Change")),
         ("user", "disabled") => (ACCOUNT, (5, "Disable")),
-        ("user" | "key" | "passkey" | "link" | "gesture", _) => (ACCOUNT, OTHER),
+        ("user" | "key" | "passkey" | "link" | "gesture" | "scim_token", _) => (ACCOUNT, OTHER),
         ("call" | "dry_run" | "message" | "turn" | "question" | "model" | "request", _) => {
             (API, OTHER)
         }

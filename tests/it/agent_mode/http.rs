@@ -14,7 +14,7 @@ use super::{Running, TestClient, hear, question, text_of};
 use crate::servers::deferred::with_many_tools;
 use crate::support::{DEADLINE, Person, TestApp, TestSocket};
 
-pub(super) async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
+pub(crate) async fn connect(app: &TestApp, key: &str, client: TestClient) -> Option<Running> {
     connect_at(&app.url("/mcp"), key, client).await
 }
 

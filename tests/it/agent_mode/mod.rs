@@ -2,7 +2,7 @@
 
 mod command_line;
 mod examples;
-mod http;
+pub(crate) mod http;
 mod legacy;
 mod older_clients;
 mod rounds;
@@ -30,17 +30,17 @@ use crate::support::{DEADLINE, TestApp};
 
 /// A client that remembers what it was told.
 #[derive(Clone)]
-struct TestClient {
+pub(crate) struct TestClient {
     /// What it says to forms; `None` = it has none.
     approves: Option<bool>,
     told: mpsc::UnboundedSender<String>,
-    asked: Arc<tokio::sync::Mutex<Vec<String>>>,
+    pub(crate) asked: Arc<tokio::sync::Mutex<Vec<String>>>,
 }
 
-type Running = RunningService<RoleClient, TestClient>;
+pub(crate) type Running = RunningService<RoleClient, TestClient>;
 
 impl TestClient {
-    fn new(approves: Option<bool>) -> (Self, mpsc::UnboundedReceiver<String>) {
+    pub(crate) fn new(approves: Option<bool>) -> (Self, mpsc::UnboundedReceiver<String>) {
         let (told, hears) = mpsc::unbounded_channel();
         let asked = Arc::default();
         let client = Self {
@@ -96,7 +96,7 @@ impl ClientHandler for TestClient {
 }
 
 /// Waits for something that the client is told.
-async fn hear(hears: &mut mpsc::UnboundedReceiver<String>, piece: &str) -> String {
+pub(crate) async fn hear(hears: &mut mpsc::UnboundedReceiver<String>, piece: &str) -> String {
     let waiting = async {
         loop {
             let told = hears.recv().await.expect("the client is gone");
@@ -109,7 +109,7 @@ async fn hear(hears: &mut mpsc::UnboundedReceiver<String>, piece: &str) -> Strin
     found.unwrap_or_else(|_| panic!("nobody said `{piece}`"))
 }
 
-fn question(text: &str) -> CallToolRequestParams {
+pub(crate) fn question(text: &str) -> CallToolRequestParams {
     let Value::Object(arguments) = json!({ "input": text }) else {
         unreachable!()
     };
@@ -117,7 +117,7 @@ fn question(text: &str) -> CallToolRequestParams {
 }
 
 /// The text of a result, and whether it is an error.
-fn text_of(result: &CallToolResult) -> (String, bool) {
+pub(crate) fn text_of(result: &CallToolResult) -> (String, bool) {
     let result = serde_json::to_value(result).unwrap();
     let text = result["content"][0]["text"].as_str().unwrap().to_owned();
     (text, result["isError"] == true)

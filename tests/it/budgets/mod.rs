@@ -4,6 +4,7 @@ mod background;
 mod burst;
 mod ceiling;
 mod doors;
+mod groups;
 mod sampling;
 mod two_gateways;
 

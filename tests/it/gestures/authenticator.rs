@@ -24,6 +24,8 @@ pub(crate) struct Authenticator {
     pub(super) rp_id: String,
     /// Whether the person was verified.
     pub(super) verifies: bool,
+    /// The handle of its person, which it tells who signs in by it.
+    pub(super) handle: Value,
 }
 
 impl Authenticator {
@@ -36,11 +38,14 @@ impl Authenticator {
             origin: origin.to_owned(),
             rp_id: "localhost".to_owned(),
             verifies: true,
+            handle: Value::Null,
         }
     }
 
     /// What `navigator.credentials.create` gives.
-    pub(crate) fn create(&self, options: &Value) -> Value {
+    pub(crate) fn create(&mut self, options: &Value) -> Value {
+        self.handle = options["user"]["id"].clone();
+        assert_eq!(options["authenticatorSelection"]["residentKey"], "required");
         assert_eq!(options["rp"]["id"], "localhost", "{options}");
         let selection = &options["authenticatorSelection"];
         assert_eq!(selection["userVerification"], "required", "{options}");
@@ -66,6 +71,18 @@ impl Authenticator {
 
     /// What `navigator.credentials.get` gives.
     pub(crate) fn get(&self, options: &Value) -> Value {
+        self.answer(options, &Value::Null)
+    }
+
+    /// The same where nobody is named: it offers what it keeps for the page, and says whose it is.
+    pub(super) fn get_of_anybody(&self, options: &Value) -> Value {
+        let allowed = options.get("allowCredentials").and_then(Value::as_array);
+        assert!(allowed.is_none_or(Vec::is_empty), "{options}");
+        assert_eq!(options["rpId"], "localhost", "{options}");
+        self.answer(options, &self.handle)
+    }
+
+    fn answer(&self, options: &Value, handle: &Value) -> Value {
         assert_eq!(options["userVerification"], "required", "{options}");
         let data = self.data(0);
         let client = self.client_data("webauthn.get", options);
@@ -74,7 +91,7 @@ impl Authenticator {
         let signature: Signature = self.key.sign(&signed);
         self.credential(&json!({
             "clientDataJSON": text(&client), "authenticatorData": text(&data),
-            "signature": text(signature.to_der().as_bytes()), "userHandle": null,
+            "signature": text(signature.to_der().as_bytes()), "userHandle": handle,
         }))
     }
 

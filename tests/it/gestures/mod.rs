@@ -2,6 +2,7 @@
 
 mod authenticator;
 mod forged;
+mod signing_in;
 mod two_gateways;
 
 use reqwest::{Client, Method};
@@ -122,7 +123,7 @@ impl Browser {
         let body = json!({ "gesture": proof });
         let (status, asked) = self.post("/api/passkeys/challenge", &body).await;
         assert_eq!(status, 200, "{asked}");
-        let passkey = Authenticator::at(&self.origin());
+        let mut passkey = Authenticator::at(&self.origin());
         let credential = passkey.create(&asked["publicKey"]);
         let body = json!({ "name": "laptop", "credential": credential });
         let (status, added) = self.post("/api/passkeys", &body).await;

@@ -29,7 +29,7 @@ async fn a_person_comes_by_their_company_account_and_stays_the_same_person() {
     assert_eq!(first.return_to, "/rules");
     assert_eq!(
         first.browser.cookies.len(),
-        1,
+        2,
         "{:?}",
         first.browser.cookies
     );

@@ -127,3 +127,71 @@ async fn a_token_that_is_no_logout_token_ends_nothing() {
     assert_eq!(log_out(&house, &good).await.status, 200);
     assert!(!is_in(&visitor).await);
 }
+
+/// What the provider's page has in a frame: no cookie, and the address of the provider as its origin.
+async fn log_out_in_frame(house: &House, query: &[(&str, &str)]) -> Answer {
+    let query = serde_urlencoded::to_string(query).unwrap();
+    let path = format!("/api/auth/oidc/company/front-channel-logout?{query}");
+    let frame = Client::nobody(&house.app)
+        .and("sec-fetch-site", "cross-site")
+        .and("sec-fetch-dest", "iframe");
+    let request = frame.request(Method::GET, &path);
+    Answer::of(request.send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_frame_of_the_provider_ends_the_sign_ins_of_its_session() {
+    let house = House::open(&[]).await;
+    let account = |subject: &str, sid: &str| json!({ "sub": subject, "sid": sid });
+    house.provider.is(account("1", "a"));
+    let (one, two) = (house.sign_in().await, house.sign_in().await);
+    house.provider.is(account("1", "b"));
+    let other = house.sign_in().await;
+    let mut open = socket(&house, &one).await;
+    let iss = house.provider.issuer.as_str();
+    for (query, status) in [
+        (vec![("iss", iss)], 400),
+        (vec![("sid", "a")], 400),
+        (vec![("iss", iss), ("sid", "")], 400),
+        (vec![("iss", "https://evil.test"), ("sid", "a")], 400),
+        (vec![("iss", iss), ("sid", "c")], 200),
+        (vec![], 400),
+    ] {
+        let answer = log_out_in_frame(&house, &query).await;
+        assert_eq!(answer.status, status, "{query:?}: {}", answer.text);
+    }
+    assert!(is_in(&one).await && is_in(&two).await && is_in(&other).await);
+    let answer = log_out_in_frame(&house, &[("iss", iss), ("sid", "a")]).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    open.wait_for_end().await;
+    assert!(!is_in(&one).await && !is_in(&two).await && is_in(&other).await);
+    let ended = house.acts("sign_in.ended").await;
+    assert_eq!(ended.len(), 2, "{ended:?}");
+    assert_eq!(ended[0]["details"]["byProvider"], true);
+    // The provider's page alone may have it in a frame, and nothing else of ours.
+    let origin = url::Url::parse(iss).unwrap().origin().ascii_serialization();
+    let policy = format!("default-src 'none'; frame-ancestors {origin}");
+    assert_eq!(answer.header("content-security-policy"), policy);
+    assert!(!answer.headers.contains_key("x-frame-options"));
+    assert_eq!(answer.header("cache-control"), "no-store");
+    let page = Client::nobody(&house.app).get("/api/auth/me").await;
+    assert_eq!(page.header("x-frame-options"), "DENY");
+    let unknown = log_out_in_frame(&house, &[("iss", "x"), ("sid", "a")]).await;
+    assert_eq!(unknown.header("x-frame-options"), "DENY");
+}
+
+#[tokio::test]
+async fn guessing_at_sessions_of_the_provider_is_slowed_down() {
+    let house = House::open(&[]).await;
+    let iss = house.provider.issuer.clone();
+    let mut last = 200;
+    for guess in 0..80 {
+        let sid = guess.to_string();
+        let answer = log_out_in_frame(&house, &[("iss", &iss), ("sid", &sid)]).await;
+        last = answer.status;
+        if last != 200 {
+            break;
+        }
+    }
+    assert_eq!(last, 429);
+}

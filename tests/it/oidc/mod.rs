@@ -1,10 +1,12 @@
 //! People sign in with their company's account, at a stand-in for an OpenID provider that checks what it is sent
 //! and lies where it is told to.
 
+mod directory;
 mod entering;
 mod hostile;
 mod logging_out;
 mod provider;
+mod stepping_up;
 
 use std::collections::BTreeMap;
 

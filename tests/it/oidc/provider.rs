@@ -41,9 +41,17 @@ pub(super) enum Lie {
     AnsweringIssuer,
     NoIdToken,
     TokenOfAnother,
+    /// The person proved who they are too long ago.
+    OldCheck,
+    NoCheck,
+    OtherAcr,
+    NoAcr,
 }
 
 struct Issued {
+    /// True if the person had to prove anew who they are.
+    is_anew: bool,
+    acr_values: String,
     nonce: String,
     challenge: String,
     redirect: String,
@@ -293,7 +301,14 @@ async fn authorize(State(shared): State<Shared>, RawQuery(query): RawQuery) -> R
             .append_pair("error", error)
             .append_pair("error_description", "<script>alert(1)</script>");
     } else {
+        let is_anew = of("prompt") == "login" && of("max_age") == "0";
+        if !is_anew && (asked.contains_key("prompt") || asked.contains_key("acr_values")) {
+            drop(told);
+            return shared.refuse("a usual sign-in asks for more");
+        }
         let issued = Issued {
+            is_anew,
+            acr_values: of("acr_values"),
             nonce: of("nonce"),
             challenge: of("code_challenge"),
             redirect,
@@ -368,7 +383,18 @@ impl Shared {
                 claims[name] = value.clone();
             }
         }
+        if issued.is_anew {
+            claims["auth_time"] = json!(now());
+            let first = issued.acr_values.split(' ').next().unwrap_or_default();
+            if !first.is_empty() {
+                claims["acr"] = json!(first);
+            }
+        }
         match lie {
+            Some(Lie::OldCheck) => claims["auth_time"] = json!(now() - 121),
+            Some(Lie::NoCheck) => claims["auth_time"] = Value::Null,
+            Some(Lie::OtherAcr) => claims["acr"] = json!("weak"),
+            Some(Lie::NoAcr) => claims["acr"] = Value::Null,
             Some(Lie::Nonce) => claims["nonce"] = json!("another"),
             Some(Lie::NoNonce) => claims["nonce"] = Value::Null,
             Some(Lie::Audience) => claims["aud"] = json!("another"),

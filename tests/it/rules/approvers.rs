@@ -163,6 +163,58 @@ async fn a_role_decides_and_no_other_and_nobody_of_another_tenant() {
 }
 
 #[tokio::test]
+async fn an_approver_decides_what_a_rule_names_them_for_and_has_no_sessions() {
+    let mut house = House::asking("role:approver").await;
+    let app = &house.app;
+    let cleo = app.person_with("acme", Role::Approver).await;
+    let stranger = app.person_with("other", Role::Approver).await;
+    let client = Client::with_key(app, &cleo.key);
+    // Nothing but what waits for them.
+    let begun = client.post("/api/sessions", json!({})).await;
+    begun.problem(403, "not_allowed");
+    let session = house.socket.session();
+    let path = format!("/api/sessions/{session}");
+    client.get(&path).await.problem(404, "session_not_found");
+    let message = json!({ "text": "let me in" });
+    let said = client.post(&format!("{path}/messages"), message).await;
+    said.problem(403, "not_allowed");
+    let rule = json!({ "effect": "deny", "scope": "person", "tool": "execute_command" });
+    client
+        .post("/api/rules", rule)
+        .await
+        .problem(403, "not_allowed");
+    assert_eq!(house.inbox(&stranger).await, Vec::<Value>::new());
+    let (status, _) = house.decide(&stranger, &house.card, true).await;
+    assert_eq!(status, 404);
+
+    let items = house.inbox(&cleo).await;
+    assert_eq!(items.len(), 1, "{items:?}");
+    let counted = client.get("/api/approvals/count").await.ok(200);
+    assert_eq!(counted["calls"], 1);
+    let (status, answer) = house.decide(&cleo, &house.card, true).await;
+    assert_eq!(status, 202, "{answer}");
+    house.socket.wait_for_answer().await;
+    // A call that wants a member, or its owner alone, is not theirs.
+    let given = Api::new(&house.app, &house.boss);
+    let only_members = json!({
+        "effect": "ask", "scope": "tenant", "tool": "execute_command", "approvers": "role:member",
+    });
+    let all = given.get("/api/rules").await;
+    let old = all["rules"].as_array().unwrap().iter();
+    let old = old.filter(|rule| rule["approvers"] == "role:approver");
+    for rule in old {
+        let path = format!("/api/rules/{}", rule["id"].as_str().unwrap());
+        let (status, _) = given.ask(Method::DELETE, &path, &Value::Null).await;
+        assert_eq!(status, 204);
+    }
+    super::given(&given, &only_members).await;
+    let card = asked(&house.app, &mut house.socket, "date").await;
+    assert_eq!(house.inbox(&cleo).await, Vec::<Value>::new());
+    let (status, _) = house.decide(&cleo, &card, true).await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
 async fn two_people_say_yes_to_the_same_arguments() {
     let mut house = House::asking("two").await;
     let ana = house.socket.decide(&house.card.clone(), true).await;

@@ -32,6 +32,7 @@ fn sign_in(user: &NewUser, id: &str, subject: &str, role: Option<Role>) -> Ident
             user: user.user.id.clone(),
             hash: SecretHash::of(id),
             verified: None,
+            by_passkey: false,
         },
         identity: Identity {
             issuer: "https://op.test".to_owned(),
@@ -120,6 +121,7 @@ async fn a_flow_is_taken_once_by_its_own_browser() {
             provider: "company".into(),
             return_to: "/rules".into(),
             expires_at: Timestamp(2_000),
+            step_up: None,
         };
         flows.add(&flow).await.unwrap();
         let other = SecretHash::of("another");

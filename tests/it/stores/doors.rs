@@ -1,7 +1,9 @@
 //! Keys, sign-ins, links and sandboxes: every query that no other test here asks, on each kind of
 //! database.
 
-use sepal::domain::{ApiKeyId, Role, SandboxId, Tenant, TenantId, Timestamp, User, UserId};
+use sepal::domain::{
+    ApiKeyId, KeyGrant, Role, SandboxId, Tenant, TenantId, Timestamp, User, UserId,
+};
 use sepal::store::Records;
 use sepal::store::records::{NewApiKey, NewUser, NewWebSession, SandboxRow, SecretHash};
 
@@ -51,6 +53,7 @@ async fn a_key_opens_until_it_is_revoked() {
             SecretHash::of("k"),
         );
         let new = NewApiKey {
+            grant: KeyGrant::unlimited(),
             tenant: tenant.clone(),
             id: id.clone(),
             user: ann.clone(),
@@ -88,6 +91,7 @@ async fn a_new_password_ends_the_other_sign_ins() {
                 user: ann.clone(),
                 hash: SecretHash::of(id),
                 verified: None,
+                by_passkey: false,
             };
             assert!(sessions.add(&new, NOW).await.unwrap());
         }

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use secrecy::ExposeSecret as _;
 use sepal::domain::{Code, CredentialId, Role, Timestamp};
-use sepal::tenancy::{AuthenticatedCaller, Credential, csrf_of, key_prefix};
+use sepal::tenancy::{AuthenticatedCaller, Credential, NewKey, csrf_of, key_prefix};
 
 use super::{DAY, House, MINUTE, NOT_VALID, PASSWORD, refused};
 
@@ -270,7 +270,13 @@ async fn a_key_ends_when_it_expires() {
     let caller = &ann.entered.caller;
     let people = house.tenancy.people(caller);
     let until = Timestamp(house.tenancy.now().0 + DAY);
-    let key = people.add_key("ci", Some(until)).await.unwrap();
+    let key = people
+        .add_key(NewKey {
+            expires_at: Some(until),
+            ..NewKey::unlimited("ci")
+        })
+        .await
+        .unwrap();
     house.pass(DAY - MINUTE);
     let entered = house.key(&key.secret).await.unwrap();
     house.pass(2 * MINUTE);

@@ -3,11 +3,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use sepal::domain::{Code, Role};
-use sepal::tenancy::{Error, NewInvitation};
+use sepal::tenancy::{Error, NewInvitation, Visitor};
 
-use super::{BASE, DAY, House, MINUTE, NOT_VALID, PASSWORD, WRONG, peer, refused, secret_of};
+use super::{BASE, DAY, House, MINUTE, NOT_VALID, PASSWORD, WRONG, at, peer, refused, secret_of};
 
 #[tokio::test]
 async fn the_first_start_writes_a_link_that_makes_one_owner() {
@@ -188,10 +188,73 @@ async fn guessing_is_slowed_down_for_the_guesser_only() {
         .unwrap_err();
     assert_eq!(answer.code(), Code::TooManyRequests);
     let right = PASSWORD.into();
-    let elsewhere = house.tenancy.sign_in(None, "ann", &right, peer(2)).await;
+    let elsewhere = house.tenancy.sign_in(None, "ann", &right, at(2)).await;
     assert!(elsewhere.is_ok());
     house.pass(MINUTE);
     assert!(house.sign_in("ann", PASSWORD).await.is_ok());
+}
+
+/// A browser at the address of [`at`], with the cookie of an earlier sign-in.
+fn from(device: &SecretString) -> Visitor<'_> {
+    Visitor {
+        peer: peer(1),
+        device: Some(device),
+    }
+}
+
+#[tokio::test]
+async fn strangers_at_the_same_address_lock_nobody_out_of_a_known_browser() {
+    let (house, owner) = House::of_ann().await;
+    house
+        .tenancy
+        .set_device_key("a key of 32 letters and digits..".into());
+    let right: SecretString = PASSWORD.into();
+    let wrong: SecretString = "wrong horse battery".into();
+    let ann = &owner.entered.caller.user.id;
+    let cookie = house.tenancy.device_cookie(ann, None).unwrap();
+    let again = house.tenancy.device_cookie(ann, Some(&cookie)).unwrap();
+    assert_eq!(cookie.expose_secret(), again.expose_secret());
+    let sign_in = async |password: &SecretString, visitor: Visitor<'_>| {
+        let tenancy = &house.tenancy;
+        let answer = tenancy.sign_in(None, "Ann", password, visitor).await;
+        answer.map(|_| ()).map_err(|error| error.code())
+    };
+    // Strangers behind the same router use up the attempts on Ann, and all others.
+    for _ in 0..10 {
+        assert_eq!(sign_in(&wrong, at(1)).await, Err(Code::Unauthorized));
+    }
+    assert_eq!(sign_in(&right, at(1)).await, Err(Code::TooManyRequests));
+    for n in 0..60 {
+        let name = format!("n{n}");
+        let _ = house.tenancy.sign_in(None, &name, &wrong, at(1)).await;
+    }
+    let begun = house
+        .tenancy
+        .begin_sign_in("op", None, "/s/new", at(1))
+        .await;
+    assert_eq!(begun.err().unwrap().code(), Code::TooManyRequests);
+    assert_eq!(sign_in(&right, from(&cookie)).await, Ok(()));
+    let begun = house
+        .tenancy
+        .begin_sign_in("op", None, "/s/new", from(&cookie));
+    assert!(begun.await.is_ok());
+    // Neither a forged cookie nor that of somebody else helps with Ann's password.
+    let bob = house.member(&owner, "bob").await;
+    let of_bob = house.tenancy.device_cookie(&bob.id, None).unwrap();
+    let forged = format!("{}A", cookie.expose_secret()).into();
+    for cookie in [&of_bob, &forged] {
+        let refused = sign_in(&right, from(cookie)).await;
+        assert_eq!(refused, Err(Code::TooManyRequests));
+    }
+    // A known browser has its limit too.
+    for _ in 0..8 {
+        let refused = sign_in(&wrong, from(&cookie)).await;
+        assert_eq!(refused, Err(Code::Unauthorized));
+    }
+    let refused = sign_in(&right, from(&cookie)).await;
+    assert_eq!(refused, Err(Code::TooManyRequests));
+    house.pass(MINUTE);
+    assert_eq!(sign_in(&right, from(&cookie)).await, Ok(()));
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sepal::domain::{Role, Timestamp, User};
 use sepal::store::{Access, Settings, Store};
 use sepal::tenancy::{
-    AuthenticatedCaller, Clock, Credential, Error, Link, NewPerson, SignedIn, Tenancy,
+    AuthenticatedCaller, Clock, Credential, Error, Link, NewPerson, SignedIn, Tenancy, Visitor,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -80,7 +80,7 @@ impl House {
         password: &str,
     ) -> Result<SignedIn, Error> {
         let password = password.into();
-        self.tenancy.sign_in(tenant, name, &password, peer(1)).await
+        self.tenancy.sign_in(tenant, name, &password, at(1)).await
     }
 
     async fn by_link(&self, link: &Link) -> Result<SignedIn, Error> {
@@ -132,6 +132,14 @@ async fn open(dir: &Path, time: &Arc<AtomicI64>, access: Access) -> (Store, Tena
 
 fn peer(last: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, last).into()
+}
+
+/// A browser in which nobody signed in before.
+fn at(last: u8) -> Visitor<'static> {
+    Visitor {
+        peer: peer(last),
+        device: None,
+    }
 }
 
 fn secret_of(link: &Link) -> SecretString {

@@ -6,7 +6,7 @@ import type { QueueCall } from '@/wire/types'
 
 const OWNER: InjectionKey<() => string | undefined> = Symbol('owner')
 const SESSION: InjectionKey<() => string> = Symbol('session')
-const ROLES = ['viewer', 'member', 'admin', 'owner']
+const ROLES = ['viewer', 'approver', 'member', 'admin', 'owner']
 
 /** Whose session the calls below are of, where it is another's. */
 export function provideOwner(owner: () => string | undefined): void {

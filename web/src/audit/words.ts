@@ -20,7 +20,7 @@ export function actorOf(item: AuditRecord): string {
   const kind = text(member(by, 'kind'))
   const name = text(member(by, 'name')) || text(member(by, 'model'))
   if (kind === 'rule' && name) return t('audit.byRule', { name })
-  return ['gateway', 'operator', 'stranger', 'rule', 'reviewer', 'expiry', 'system'].includes(kind) ? t(`audit.by.${kind}`) : t('audit.by.system')
+  return ['gateway', 'operator', 'directory', 'stranger', 'rule', 'reviewer', 'expiry', 'system'].includes(kind) ? t(`audit.by.${kind}`) : t('audit.by.system')
 }
 
 /** What it was done to: a tool of a server, or a thing by its id. */

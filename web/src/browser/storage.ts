@@ -2,6 +2,9 @@
 const fallback = new Map<string, string>()
 const PREFIX = 'sepal.'
 
+/** The `state` of the last confirmation at a provider that was begun in this browser: its answer is no sign-in. */
+export const STEP_UP = 'stepUp'
+
 export function recall(key: string): string | null {
   try {
     return localStorage.getItem(PREFIX + key)

@@ -1,12 +1,14 @@
 import { flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { door } from '@/groups/groups'
 import { i18n } from '@/locales'
 import { EMPTY } from '@/session/conversation/conversation'
 import { withRunning } from '@/session/conversation/streaming'
 import { useSession } from '@/session/store/session'
 import { rest } from '@/wire/rest'
 import type { BudgetItem } from '@/wire/restTypes'
+import BudgetForm from './BudgetForm.vue'
 import BudgetNear from './BudgetNear.vue'
 import BudgetRaise from './BudgetRaise.vue'
 import { dollarsOf, leftWords, nameOf, shareOf, tightestOf } from './budgets'
@@ -46,6 +48,23 @@ it.each([
 ])('says in words what is left and what happens then: %o', async (change, words) => {
   const { page } = await show({ ...soft, ...change })
   expect(page.findAll('li').map((line) => line.text())).toEqual([words])
+})
+
+it('sets a budget of a group, for each member or for all of them together', async () => {
+  vi.spyOn(door, 'groups').mockResolvedValue({ items: [{ id: 'grp_1', name: 'Research', description: '', members: 2, createdAt: '2026-11-01T12:00:00Z' }], nextCursor: null })
+  const form = mount(BudgetForm, { props: { people: [{ id: 'usr_1', name: 'ana' }] as never }, global: { plugins: [i18n] } })
+  await flushPromises()
+  const set = async (words: string) => {
+    const option = form.findAll('option').find((one) => one.text() === words)
+    await form.get('select').setValue(option?.attributes('value'))
+    await form.get('input[inputmode=decimal]').setValue('5')
+    await form.trigger('submit')
+    return form.emitted<unknown[]>('set')?.at(-1)?.[0]
+  }
+  expect(await set('Each member of Research')).toMatchObject({ level: 'group_each', subject: 'grp_1', period: 'month', limitUsd: 5 })
+  expect(await set('All members of Research together')).toMatchObject({ level: 'group_pooled', subject: 'grp_1' })
+  expect(await set('ana')).toMatchObject({ level: 'person', subject: 'usr_1' })
+  expect(await set('Each session')).toMatchObject({ level: 'session', subject: null, period: 'whole' })
 })
 
 it('reads the budgets of a new session again once something was counted', async () => {
@@ -183,6 +202,9 @@ describe('the words', () => {
     [{ level: 'own', period: 'whole' }, 'This session, set by you'],
     [{ level: 'session', period: 'whole', source: 'settings' }, 'This session'],
     [{ level: 'turn', period: 'whole', source: 'settings' }, 'This turn'],
+    [{ level: 'assistant', period: 'whole', source: 'settings' }, 'This session, set by the assistant'],
+    [{ level: 'group_each', name: 'Research', subject: 'grp_1' }, 'Each member of Research, each month'],
+    [{ level: 'group_pooled', name: 'Research', subject: 'grp_1', period: 'day' }, 'All members of Research, each day'],
   ] as const)('names whose budget it is: %o', (change, name) => {
     expect(nameOf(budget(change))).toBe(name)
   })

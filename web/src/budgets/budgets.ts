@@ -67,6 +67,7 @@ export const useSessionBudgets = defineStore('sessionBudgets', () => {
 
 /** Whose budget it is, and in which time it may be spent. */
 export function nameOf({ level, period, subject, name, source }: BudgetItem): string {
+  if ((level === 'group_each' || level === 'group_pooled') && name) return t(`budgets.${level}.${period}`, { name })
   if (source === 'each' && level !== 'tenant') return t(`budgets.each.${level}.${period}`)
   if (name) return t(`budgets.of.${period}`, { name })
   if (level === 'session' && subject) return t('budgets.level.session.whole')

@@ -26,17 +26,20 @@ export interface Passkey {
 export interface PasskeyList {
   items: Passkey[]
   hasPassword: boolean
+  passkeyOnly?: boolean
   relyingParty?: string | null
 }
 
 export const door = {
-  challenge: (calls: ShownCall[]) => request('post', '/api/gestures/challenge', { body: { calls } }) as Promise<{ publicKey?: Json | null; password: boolean }>,
+  challenge: (calls: ShownCall[]) => request('post', '/api/gestures/challenge', { body: { calls } }) as Promise<{ publicKey?: Json | null; password: boolean; provider?: string | null }>,
   make: (body: { credential: Json } | { password: string; calls: ShownCall[] }) =>
     request('post', '/api/gestures', { body: { calls: [], ...body } }) as Promise<{ gestures: { sessionId?: string | null; gesture: string }[] }>,
   passkeys: () => request('get', '/api/passkeys') as Promise<PasskeyList>,
   askPasskey: (gesture: string | null) => request('post', '/api/passkeys/challenge', { body: { gesture } }) as Promise<{ publicKey: Json }>,
   addPasskey: (name: string, credential: Json) => request('post', '/api/passkeys', { body: { name, credential } }) as Promise<Passkey>,
   renamePasskey: (id: string, name: string) => request('patch', '/api/passkeys/{id}', { path: { id }, body: { name } }),
+  /** Whether passkeys alone count, and the password nowhere. */
+  setPasskeyOnly: (body: { passkeyOnly: boolean; recoveryByLink: boolean; gesture: string }) => request('put', '/api/passkey-only', { body }),
   removePasskey: (id: string, gesture: string | null) => request('delete', '/api/passkeys/{id}', { path: { id }, body: { gesture } }),
 }
 

@@ -5,7 +5,7 @@ import type { ShownCall } from './door'
 import GestureDialog from './GestureDialog.vue'
 
 /** What to send with the decision about these calls of one session, or null where the person did not confirm. Without calls it changes their own passkeys. */
-export function giveGesture(calls: ShownCall[]): Promise<string | null> {
+export function giveGesture(calls: ShownCall[], onlyPasskey = false): Promise<string | null> {
   const host = document.createElement('div')
   document.body.append(host)
   return new Promise((resolve) => {
@@ -14,7 +14,7 @@ export function giveGesture(calls: ShownCall[]): Promise<string | null> {
       host.remove()
       resolve(gesture)
     }
-    const dialog = h(GestureDialog, { calls, onDone: done })
+    const dialog = h(GestureDialog, { calls, onlyPasskey, onDone: done })
     host.lang = i18n.global.locale.value
     render(dialog, host)
   })

@@ -1,7 +1,10 @@
 import { enableAutoUnmount, flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { PasskeyProblem } from '@/gestures/door'
 import { i18n } from '@/locales'
+import { passkeyDoor } from '@/signin/passkey'
+import { usePerson } from '@/stores/person'
 import { RequestError } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { Me } from '@/wire/restTypes'
@@ -60,4 +63,29 @@ it('asks for a team only where somebody names one, and remembers it in this brow
   await other.get('form').trigger('submit')
   await flushPromises()
   expect((await show()).find('[name=team]').exists()).toBe(false)
+})
+
+it('signs in by a passkey without a name, and says where none was used', async () => {
+  vi.stubGlobal('PublicKeyCredential', {})
+  vi.spyOn(rest, 'me').mockRejectedValue(new RequestError(401, { code: 'unauthorized' }))
+  const asked = vi.spyOn(passkeyDoor, 'start').mockResolvedValue({ publicKey: { challenge: 'AAAA' } })
+  const used = vi.spyOn(passkeyDoor, 'use').mockRejectedValueOnce(new PasskeyProblem('NotAllowedError'))
+  const finish = vi.spyOn(passkeyDoor, 'finish').mockRejectedValueOnce(new RequestError(401, { code: 'unauthorized' }))
+  const part = await show()
+  const press = async () => {
+    await part.findAll('button').find((button) => button.text() === 'Sign in with a passkey')?.trigger('click')
+    await vi.waitFor(() => expect(part.get('[type=submit]').text()).toBe('Sign in'))
+    await flushPromises()
+  }
+  await press()
+  await vi.waitFor(() => expect(part.get('[role=alert]').text()).toMatch(/^No passkey was used/))
+  used.mockResolvedValue({ id: 'x' })
+  await press()
+  await vi.waitFor(() => expect(part.get('[role=alert]').text()).toMatch(/^This passkey is not known here/))
+  finish.mockResolvedValueOnce(me('usr_ben', 'acme'))
+  await press()
+  await vi.waitFor(() => expect(usePerson().me?.user.id).toBe('usr_ben'))
+  expect(asked).toHaveBeenCalledTimes(3)
+  expect(finish).toHaveBeenCalledWith({ id: 'x' })
+  vi.unstubAllGlobals()
 })

@@ -2,6 +2,8 @@ import { enableAutoUnmount, flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { reactive } from 'vue'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { recall, remember, STEP_UP } from '@/browser/storage'
+import { provider } from '@/gestures/provider'
 import { i18n } from '@/locales'
 import { door } from '@/signin/door'
 import { takeProblem } from '@/signin/outcome'
@@ -53,6 +55,29 @@ it('takes the answer out of the address and goes where the person began', async 
   expect(finish).toHaveBeenCalledWith('company', { state: 's', code: 'c', iss: 'https://op.test', error: undefined })
   expect(replace.mock.calls).toEqual([[{ hash: '' }], ['/admin/rules']])
   expect(usePerson().me?.user.name).toBe('ben')
+})
+
+it('makes a gesture where the answer is of a confirmation, and signs nobody in', async () => {
+  remember(STEP_UP, 's')
+  const finish = vi.spyOn(door, 'finish')
+  const made = vi.spyOn(provider, 'finish').mockResolvedValue({ gestures: [{ sessionId: 'ses_1', gesture: 'g' }], expiresInSeconds: 120 })
+  const told: unknown[] = []
+  const channel = new BroadcastChannel('sepal.stepUp')
+  const heard = new Promise<void>((resolve) => {
+    channel.onmessage = ({ data }) => {
+      told.push(data)
+      resolve()
+    }
+  })
+  const page = await show(SignedInPage)
+  await heard
+  channel.close()
+  expect(told).toEqual([{ state: 's', gesture: 'g' }])
+  expect(made).toHaveBeenCalledWith({ state: 's', code: 'c', iss: 'https://op.test', error: undefined })
+  expect(finish).not.toHaveBeenCalled()
+  await vi.waitFor(() => expect(page.text()).toContain('Confirmed. You can close this window.'))
+  // The same address once more is no confirmation.
+  expect(recall(STEP_UP)).toBe(null)
 })
 
 it('never goes to another site', async () => {

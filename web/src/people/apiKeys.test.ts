@@ -22,11 +22,11 @@ vi.mock('vue-router', () => ({
 let keys: Key[]
 
 function key(id: string, more: Partial<Key> = {}): Key {
-  return { id, prefix: `spl_${id}`, person: 'usr_ana', name: id, createdAt: AT, lastUsedAt: null, expiresAt: null, ...more }
+  return { id, prefix: `spl_${id}`, person: 'usr_ana', name: id, createdAt: AT, lastUsedAt: null, expiresAt: null, scopes: ['read', 'message', 'decide', 'administer'], sessions: null, servers: null, ...more }
 }
 
 function someone(name: string, role: Role): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null }
+  return { id: `usr_${name}`, name, serviceAccount: false, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: AT, lastSeenAt: null }
 }
 
 beforeEach(() => {
@@ -71,6 +71,15 @@ it('shows admins the keys of everybody, and revokes those of people whom they ad
   expect(rows[1]?.text()).toContain('ben')
   expect(rows[2]?.text()).toContain('Only owners can revoke it.')
   expect(rows[3]?.text()).toContain('Someone who is gone')
+})
+
+it('says what each key may do', async () => {
+  keys = [key('a'), key('b', { scopes: ['read', 'message'] }), key('c', { scopes: ['read'], sessions: ['ses_1'], servers: ['files', 'mail'] })]
+  const part = await show('member')
+  const [first, second, third] = part.findAll('tbody tr').map((row) => row.text())
+  expect(first).toContain('Everything')
+  expect(second).toContain('Read, Message')
+  expect(third).toContain('Read · only 1 session · only files, mail')
 })
 
 it('revokes a key after a question', async () => {
@@ -121,4 +130,75 @@ it.each([
   await part.setProps({ open: false })
   await part.setProps({ open: true })
   expect(document.body.innerHTML).not.toContain('spl_once')
+})
+
+const SESSION = `ses_${'0'.repeat(32)}`
+
+async function dialog(account?: Person) {
+  const part = mount(NewKeyDialog, { props: { open: false, ...(account && { account }) }, global: { plugins: [i18n] }, attachTo: document.body })
+  await part.setProps({ open: true })
+  await nextTick()
+  const form = document.querySelector<HTMLFormElement>('[role=dialog] form')
+  const field = (name: string) => form?.querySelector<HTMLInputElement>(`[name=${name}]`)
+  const write = async (name: string, text: string) => {
+    const input = field(name)
+    if (input) input.value = text
+    input?.dispatchEvent(new Event('input'))
+    await nextTick()
+  }
+  const scope = (value: string) => form?.querySelector<HTMLInputElement>(`[name=scope][value=${value}]`)
+  const tick = async (value: string, checked: boolean) => {
+    const box = scope(value)
+    if (box) box.checked = checked
+    box?.dispatchEvent(new Event('change'))
+    await nextTick()
+  }
+  const send = async () => {
+    form?.dispatchEvent(new Event('submit'))
+    await flushPromises()
+  }
+  return { scope, tick, write, send, alert: () => form?.querySelector('[role=alert]')?.textContent }
+}
+
+it('lets a new key work with sessions and administer nothing, unless somebody says so', async () => {
+  const add = vi.spyOn(door, 'addKey').mockResolvedValue({ key: key('a'), secret: 'spl_once' })
+  const { scope, tick, send } = await dialog()
+  expect(['read', 'message', 'decide', 'administer'].map((name) => scope(name)?.checked)).toEqual([true, true, true, false])
+  await tick('administer', true)
+  await tick('decide', false)
+  await send()
+  expect(add.mock.calls[0]?.[0].scopes?.toSorted()).toEqual(['administer', 'message', 'read'])
+})
+
+it('limits a key to sessions and servers, and lets it administer nothing then', async () => {
+  const add = vi.spyOn(door, 'addKey').mockResolvedValue({ key: key('a'), secret: 'spl_once' })
+  const { scope, tick, write, send } = await dialog()
+  await tick('administer', true)
+  await write('key-sessions', `https://sepal.example/s/${SESSION}`)
+  await write('key-servers', 'files, mail')
+  expect(scope('administer')?.disabled).toBe(true)
+  await send()
+  const body = add.mock.calls[0]?.[0]
+  expect(body?.scopes).toEqual(['read', 'message', 'decide'])
+  expect([body?.sessions, body?.servers]).toEqual([[SESSION], ['files', 'mail']])
+})
+
+it('makes no key that may do nothing, or whose sessions it cannot read', async () => {
+  const add = vi.spyOn(door, 'addKey')
+  const { tick, write, send, alert } = await dialog()
+  await write('key-sessions', 'the one of yesterday')
+  await send()
+  expect(alert()).toContain('No session is named.')
+  await write('key-sessions', '')
+  for (const name of ['read', 'message', 'decide']) await tick(name, false)
+  await send()
+  expect(alert()).toContain('Choose at least one thing')
+  expect(add).not.toHaveBeenCalled()
+})
+
+it('makes a key of a service account', async () => {
+  const add = vi.spyOn(door, 'addServiceKey').mockResolvedValue({ key: key('a'), secret: 'spl_once' })
+  const { send } = await dialog({ ...someone('robot', 'member'), serviceAccount: true })
+  await send()
+  expect(add).toHaveBeenCalledWith('usr_robot', expect.objectContaining({ scopes: ['read', 'message', 'decide'] }))
 })

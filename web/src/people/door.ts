@@ -10,6 +10,8 @@ export type Person = Schemas['PersonItem']
 export type PeopleQuery = NonNullable<QueryOf<'get', '/api/people'>>
 export type Invitation = Schemas['InvitationItem']
 export type Key = Schemas['KeyItem']
+export type KeyScope = Schemas['KeyScopeWord']
+export type NewKey = { name: string; expiresAt?: string; scopes?: KeyScope[]; sessions?: string[]; servers?: string[] }
 export type SignIn = Schemas['SignInItem']
 export type HandOverFailure = Schemas['HandOverFailure']
 
@@ -18,7 +20,7 @@ const MOST = 1000
 
 export const door = {
   people: (query: PeopleQuery) => request('get', '/api/people', { query }),
-  change: (id: string, body: { role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
+  change: (id: string, body: { name?: string; role?: Role; disabled?: boolean }) => request('patch', '/api/people/{id}', { path: { id }, body }),
   remove: ({ id, name }: Person) => request('delete', '/api/people/{id}', { path: { id }, body: { name } }),
   /** A part of the sessions; `next` of the answer leads on. */
   handOver: (id: string, body: { to: string; after?: string }) => request('post', '/api/people/{id}/hand-over', { path: { id }, body }),
@@ -33,6 +35,8 @@ export const door = {
     } while (cursor)
     return all
   },
+  /** Whoever chose passkeys alone may use their password again. */
+  allowPassword: (id: string) => request('delete', '/api/people/{id}/passkey-only', { path: { id } }),
   signOut: (id: string) => request('post', '/api/people/{id}/sign-out', { path: { id } }),
 
   invitations: () => request('get', '/api/invitations', {}),
@@ -44,8 +48,13 @@ export const door = {
 
   keys: (query: { all?: boolean; cursor?: string; limit?: number }) => request('get', '/api/keys', { query }),
   /** The secret is in this answer and in no other. */
-  addKey: (body: { name: string; expiresAt?: string }) => request('post', '/api/keys', { body }),
+  addKey: (body: NewKey) => request('post', '/api/keys', { body }),
   revokeKey: (id: string) => request('delete', '/api/keys/{id}', { path: { id } }),
+
+  serviceAccounts: (query: { cursor?: string; limit?: number }) => request('get', '/api/service-accounts', { query }),
+  addServiceAccount: (body: { name: string; role: Role }) => request('post', '/api/service-accounts', { body }),
+  /** The secret is in this answer and in no other. */
+  addServiceKey: (id: string, body: NewKey) => request('post', '/api/service-accounts/{id}/keys', { path: { id }, body }),
 
   signIns: () => request('get', '/api/sign-ins', {}),
   endSignIn: (id: string) => request('delete', '/api/sign-ins/{id}', { path: { id } }),

@@ -7,7 +7,7 @@ import { door, type Person, type Role } from './door'
 import HandOverDialog from './HandOverDialog.vue'
 
 function one(name: string, role: Role, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: '2026-11-01T12:00:00Z', lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: '2026-11-01T12:00:00Z', lastSeenAt: null, ...more }
 }
 
 const ben = one('ben', 'member', { disabled: true, sessions: 3 })

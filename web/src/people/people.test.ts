@@ -2,6 +2,7 @@ import { enableAutoUnmount, flushPromises, mount } from '@vue/test-utils'
 import { createPinia, setActivePinia } from 'pinia'
 import { nextTick, reactive } from 'vue'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { door as groupDoor } from '@/groups/groups'
 import { i18n } from '@/locales'
 import { usePerson } from '@/stores/person'
 import { politeText } from '@/ui/announcer'
@@ -28,7 +29,7 @@ let listed: Person[]
 let invitations: Invitation[]
 
 function one(name: string, role: Role, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, serviceAccount: false, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
 }
 
 /** The rights that count here, as the server gives them to a role. */
@@ -64,6 +65,7 @@ beforeEach(() => {
     const fits = listed.filter((person) => !query?.role || person.role === query.role)
     return { items: fits, total: fits.length, nextCursor: null }
   })
+  vi.spyOn(door, 'serviceAccounts').mockImplementation(async () => ({ items: [], nextCursor: null }))
   vi.spyOn(door, 'invitations').mockImplementation(async () => ({ items: [...invitations], nextCursor: null }))
 })
 enableAutoUnmount(afterEach)
@@ -98,9 +100,9 @@ const dialog = () => document.querySelector('[role=dialog]')?.textContent ?? ''
 
 it('lets admins change viewers and members, and owners and installation admins everybody', () => {
   expect(rolesToGive(me('member'))).toEqual([])
-  expect(rolesToGive(me('admin'))).toEqual(['viewer', 'member'])
-  expect(rolesToGive(me('owner'))).toEqual(['viewer', 'member', 'admin', 'owner'])
-  expect(rolesToGive(me('member', { installationAdmin: true }))).toHaveLength(4)
+  expect(rolesToGive(me('admin'))).toEqual(['viewer', 'approver', 'member'])
+  expect(rolesToGive(me('owner'))).toEqual(['viewer', 'approver', 'member', 'admin', 'owner'])
+  expect(rolesToGive(me('member', { installationAdmin: true }))).toHaveLength(5)
   expect(mayChange(me('admin'), one('x', 'member'))).toBe(true)
   expect(mayChange(me('admin'), one('x', 'admin'))).toBe(false)
   expect(mayChange(me('owner'), one('x', 'owner'))).toBe(true)
@@ -142,7 +144,7 @@ describe('the list', () => {
     expect(rowOf(part, 'ana').text()).toContain('The only owner.')
     expect(rowOf(part, 'ana').find('select').exists()).toBe(false)
     expect(rowOf(part, 'ana').find('input').exists()).toBe(false)
-    expect(rowOf(part, 'ben').findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Member', 'Admin', 'Owner'])
+    expect(rowOf(part, 'ben').findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Approver', 'Member', 'Admin', 'Owner'])
     listed.push(one('dan', 'owner'))
     const two = await show(me('owner'))
     expect(rowOf(two, 'ana').find('select').exists()).toBe(true)
@@ -152,7 +154,7 @@ describe('the list', () => {
     const part = await show(me('admin'))
     expect(part.text()).toContain('owners can change everyone')
     expect(rowOf(part, 'cleo').find('select, input, button').exists()).toBe(false)
-    expect(rowOf(part, 'ben').findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Member'])
+    expect(rowOf(part, 'ben').findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Approver', 'Member'])
   })
 
   it('tells those who administer nobody, and asks nothing', async () => {
@@ -219,6 +221,46 @@ describe('the list', () => {
     expect(rowOf(part, 'ben').text()).toContain('Disabled')
   })
 
+  it('signs several out, and adds them to a group, a few requests at a time', async () => {
+    for (const name of ['dan', 'eve', 'fay', 'gus']) listed.push(one(name, 'member'))
+    vi.spyOn(groupDoor, 'groups').mockResolvedValue({ items: [{ id: 'grp_1', name: 'Finance', description: '', members: 0, createdAt: '2026-11-01T12:00:00Z' }], nextCursor: null })
+    let running = 0
+    let most = 0
+    const work = async () => {
+      running += 1
+      most = Math.max(most, running)
+      await Promise.resolve()
+      running -= 1
+      return undefined
+    }
+    const signOut = vi.spyOn(door, 'signOut').mockImplementation(work)
+    const join = vi.spyOn(groupDoor, 'join').mockImplementation(async (_, id) => {
+      await work()
+      if (id === 'usr_eve') throw no('eve is gone')
+      return undefined
+    })
+    const boss = me('owner')
+    boss.user.rights.push('groups.manage')
+    const part = await show(boss)
+    await part.get('#select-people').setValue(true)
+    await flushPromises()
+    const inBar = (text: string) => part.findAll('.bar button').find((button) => button.text() === text)
+    await part.get('.bar select[aria-label="Group to add them to"]').setValue('grp_1')
+    await inBar('Add to group…')?.trigger('click')
+    await flushPromises()
+    expect(dialog()).toContain('Add 6 people to Finance?')
+    await press('Add')
+    expect(join).toHaveBeenCalledTimes(6)
+    expect(most).toBeLessThanOrEqual(4)
+    expect(part.get('.failures').text()).toContain('eve: eve is gone')
+    expect(part.get('.bar .count').text()).toBe('1 person selected')
+    await inBar('Sign out everywhere…')?.trigger('click')
+    await flushPromises()
+    expect(dialog()).toContain('Sign 1 person out everywhere?')
+    await press('Sign out')
+    expect(signOut.mock.calls.map(([id]) => id)).toEqual(['usr_eve'])
+  })
+
   it('shows the next page below, and asks again where the list did not come', async () => {
     const people = vi.spyOn(door, 'people').mockRejectedValueOnce(new RequestError(0, { code: 'offline' }))
     const part = await show(me('owner'))
@@ -242,7 +284,7 @@ describe('the list', () => {
     await part.findAll('.filters select')[0]?.setValue('viewer')
     await flushPromises()
     expect(route.query).toEqual({ role: 'viewer' })
-    expect(door.people).toHaveBeenCalledWith({ sort: 'name', role: 'viewer', limit: 50 })
+    expect(door.people).toHaveBeenCalledWith({ sort: 'name', role: 'viewer', serviceAccount: false, limit: 50 })
     await part.get('.empty button').trigger('click')
     await flushPromises()
     expect(route.query).toEqual({})
@@ -282,7 +324,7 @@ describe('invitations', () => {
     await part.setProps({ open: true })
     await nextTick()
     const box = document.querySelector<HTMLFormElement>('[role=dialog] form')
-    expect([...(box?.querySelectorAll<HTMLInputElement>('[name=invite-role]') ?? [])].map(({ value }) => value)).toEqual(['viewer', 'member'])
+    expect([...(box?.querySelectorAll<HTMLInputElement>('[name=invite-role]') ?? [])].map(({ value }) => value)).toEqual(['viewer', 'approver', 'member'])
     const note = box?.querySelector<HTMLInputElement>('[name=invite-note]')
     if (note) note.value = ' Eve '
     note?.dispatchEvent(new Event('input'))

@@ -3,7 +3,7 @@ import type { Me } from '@/wire/restTypes'
 import type { Person, Role } from './door'
 
 /** The lowest first. */
-export const ROLES: readonly Role[] = ['viewer', 'member', 'admin', 'owner']
+export const ROLES: readonly Role[] = ['viewer', 'approver', 'member', 'admin', 'owner']
 
 /** The roles that somebody may give; none if they administer nobody. */
 export function rolesToGive(me: Me | null): Role[] {

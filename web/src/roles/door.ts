@@ -25,6 +25,9 @@ export const door = {
   addGroup: (body: { name: string; description: string }) => request('post', '/api/groups', { body }),
   changeGroup: (id: string, body: { name?: string; description?: string; roles?: string[] }) => request('patch', '/api/groups/{id}', { path: { id }, body }),
   deleteGroup: (id: string) => request('delete', '/api/groups/{id}', { path: { id } }),
+  setAccess: (id: string, body: { models?: string[]; servers?: string[] }) => request('put', '/api/groups/{id}/access', { path: { id }, body }),
+  /** The names of the servers that groups can keep for their members. */
+  servers: async () => (await request('get', '/api/mcp', {})).items.filter(({ source }) => source !== 'bundled' && source !== 'person').map(({ name }) => name),
   join: (id: string, person: string) => request('put', '/api/groups/{id}/members/{person}', { path: { id, person } }),
   leave: (id: string, person: string) => request('delete', '/api/groups/{id}/members/{person}', { path: { id, person } }),
 }

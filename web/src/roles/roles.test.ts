@@ -3,8 +3,10 @@ import { createPinia, setActivePinia } from 'pinia'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { i18n } from '@/locales'
 import { door as peopleDoor } from '@/people/door'
+import { door as ruleDoor } from '@/rules/door'
 import { usePerson } from '@/stores/person'
 import { RequestError } from '@/wire/request'
+import { rest } from '@/wire/rest'
 import type { Me } from '@/wire/restTypes'
 import { door, type CustomRole, type Group, type GroupDetails, type Right } from './door'
 import PersonRolesDialog from './PersonRolesDialog.vue'
@@ -12,6 +14,8 @@ import { nameOf, RIGHTS } from './rights'
 import RolesSection from './RolesSection.vue'
 
 const AT = '2026-11-01T12:00:00Z'
+
+vi.mock('vue-router', async (original) => ({ ...(await original<object>()), RouterLink: { template: '<a><slot /></a>' } }))
 
 let roles: CustomRole[]
 let groups: Group[]
@@ -58,7 +62,7 @@ beforeEach(() => {
   setActivePinia(createPinia())
   roles = [role('rol_1', 'Auditor', ['audit.read']), role('rol_2', 'Reader', ['sessions.read_content'])]
   groups = [{ id: 'grp_1', name: 'Finance', description: '', members: 1, createdAt: AT }]
-  details = { group: { id: 'grp_1', name: 'Finance', description: '', members: 1, createdAt: AT }, members: [{ id: 'usr_ben', name: 'ben', issuer: null }], roles: [{ id: 'rol_1', name: 'Auditor' }] }
+  details = { group: { id: 'grp_1', name: 'Finance', description: '', members: 1, createdAt: AT }, members: [{ id: 'usr_ben', name: 'ben', issuer: null }], roles: [{ id: 'rol_1', name: 'Auditor' }], models: [], servers: [] }
   const builtIn = [{ name: 'viewer' as const, rights: [] }, { name: 'admin' as const, rights: ['audit.read' as const] }]
   vi.spyOn(door, 'roles').mockImplementation(async () => ({ items: [...roles], builtIn, giveable: ['audit.read', 'usage.read'], nextCursor: null }))
   vi.spyOn(door, 'groups').mockImplementation(async () => ({ items: [...groups], nextCursor: null }))
@@ -139,6 +143,48 @@ describe('roles', () => {
     document.querySelectorAll('[role=dialog] form')[1]?.dispatchEvent(new Event('submit'))
     await flushPromises()
     expect(join).toHaveBeenCalledWith('grp_1', 'usr_cleo')
+  })
+
+  it('shows what a group carries, and changes models and servers of those who may', async () => {
+    enter('people.manage', 'groups.manage', 'providers.manage', 'servers.manage', 'rules.manage', 'budgets.manage')
+    details = { ...details, models: ['openai'], servers: [] }
+    const set = vi.spyOn(door, 'setAccess').mockImplementation(async (_, { models = details.models, servers = details.servers }) => (details = { ...details, models, servers }))
+    vi.spyOn(door, 'servers').mockResolvedValue(['ledger'])
+    const rule = { id: 'rul_1', sentence: 'Always, for the members of “Finance”, never run anything.', group: { id: 'grp_1', name: 'Finance' } }
+    vi.spyOn(ruleDoor, 'rules').mockResolvedValue({ rules: [rule, { ...rule, id: 'rul_2', sentence: 'Another', group: undefined }] as never })
+    vi.spyOn(rest, 'budgets').mockResolvedValue({ inForce: [], set: [{ level: 'group_pooled', subject: 'grp_1', name: 'Finance', period: 'month', limitUsd: 5, leftUsd: 4, isNear: false, isExhausted: false, source: 'subject' }] } as never)
+    await show(RolesSection)
+    await press('Edit group Finance')
+    const dialog = document.querySelector('[role=dialog]')
+    expect(dialog?.textContent).toContain('for the members of')
+    expect(dialog?.textContent).not.toContain('Another')
+    expect(dialog?.textContent).toContain('All members of Finance, each month')
+    await press('Remove openai from this group')
+    expect(set).toHaveBeenLastCalledWith('grp_1', { models: [] })
+    await type('group-model', ' anthropic/large ')
+    document.querySelector('[name=group-model]')?.closest('form')?.dispatchEvent(new Event('submit'))
+    await flushPromises()
+    expect(set).toHaveBeenLastCalledWith('grp_1', { models: ['anthropic/large'] })
+    const select = document.querySelector<HTMLSelectElement>('[name=group-server]')
+    if (!select) throw new Error('no server is offered')
+    select.value = 'ledger'
+    select.dispatchEvent(new Event('change'))
+    select.closest('form')?.dispatchEvent(new Event('submit'))
+    await flushPromises()
+    expect(set).toHaveBeenLastCalledWith('grp_1', { servers: ['ledger'] })
+    set.mockRejectedValue(new RequestError(403, { code: 'not_allowed', detail: 'you lack a right' }))
+    await press('Remove ledger from this group')
+    expect(dialog?.querySelector('[role=alert]')?.textContent).toContain('you lack a right')
+  })
+
+  it('only shows models and servers of a group to those who manage no such things', async () => {
+    enter('people.manage', 'groups.manage')
+    details = { ...details, models: ['openai'], servers: ['ledger'] }
+    await show(RolesSection)
+    await press('Edit group Finance')
+    expect(document.querySelector('[role=dialog]')?.textContent).toContain('ledger')
+    expect(button('Remove openai from this group')).toBeUndefined()
+    expect(document.querySelector('[name=group-model]')).toBeNull()
   })
 
   it('gives a person exactly the roles that are ticked', async () => {

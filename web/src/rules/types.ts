@@ -48,7 +48,7 @@ export type RuleItem = Omit<Schemas['RuleItem'], 'when' | 'except' | 'examples'>
 /** A rule to be given. */
 export type NewRule = Omit<Schemas['NewRuleBody'], 'effect' | 'scope' | 'when' | 'except' | 'examples'> & {
   effect: RuleEffect
-  scope: 'session' | 'person' | 'tenant'
+  scope: 'session' | 'person' | 'group' | 'tenant'
   when?: RuleConditions
   except?: RuleConditions[]
   examples?: RuleExamples
@@ -77,9 +77,9 @@ function argumentsLine(tool: string, args: JsonObject): string {
 
 /** Where it holds, how long, and how often it decided something. */
 export function factsOf(rule: RuleItem): string {
-  const { origin, until, createdAt, uses, lastUsedAt, isUnused } = rule
+  const { origin, group, until, createdAt, uses, lastUsedAt, isUnused } = rule
   return [
-    t(`rules.origin.${origin}`),
+    t(`rules.origin.${origin}`, { group: group?.name ?? '' }),
     until ? t('rules.until', { when: dateMinute(until) }) : '',
     createdAt ? t('rules.given', { when: date(createdAt) }) : '',
     rule.network ? '' : t('rules.uses', { n: uses, count: count(uses) }),

@@ -2,6 +2,7 @@
 import { defineStore } from 'pinia'
 import { computed, ref, shallowRef } from 'vue'
 import { forgetTyped } from '@/browser/storage'
+import { address } from '@/wire/base'
 import { problemOf, RequestError, setCsrfToken, watchSignIn } from '@/wire/request'
 import { rest } from '@/wire/rest'
 import type { Installation, Me, Right, SignInProvider } from '@/wire/restTypes'
@@ -20,6 +21,10 @@ export const usePerson = defineStore('person', () => {
   const needsSetup = ref(false)
   /** Where people sign in with their company's account; null while the server was not asked as nobody. */
   const signInProviders = shallowRef<SignInProvider[] | null>(null)
+  /** The account that a proxy in front of the server names for this browser; null where it names none. */
+  const proxyAccount = shallowRef<string | null>(null)
+  /** Whoever signed out, or was not let in, comes back only when they ask for it. */
+  let entersByProxy = true
   /** May manage people, providers and servers of the team. */
   const isAdmin = computed(() => {
     const user = me.value?.user
@@ -62,11 +67,27 @@ export const usePerson = defineStore('person', () => {
       if (installation.value) noteVersion(installation.value.version)
       needsSetup.value = problem.setupNeeded ?? false
       signInProviders.value = problem.signInProviders ?? []
+      proxyAccount.value = problem.proxyAccount ?? null
+      if (proxyAccount.value !== null && entersByProxy) await enterByProxy()
       isKnown.value = true
     }
   }
 
+  /** Signs in as the account that the proxy names. */
+  async function enterByProxy(): Promise<void> {
+    entersByProxy = false
+    const { signInByProxy } = await import('@/signin/proxy')
+    const answer = await signInByProxy()
+    if (!answer) return
+    entersByProxy = true
+    const isAnother = lastId !== null && lastId !== answer.user.id
+    enter(answer)
+    // Nothing on the page may be left of the person whose account the proxy named before.
+    if (isAnother) location.replace(address(''))
+  }
+
   async function signOut(): Promise<void> {
+    const leavesTo = me.value?.signOutUrl
     // Afterwards there is no right to delete any more.
     await sessions.told()
     try {
@@ -77,7 +98,9 @@ export const usePerson = defineStore('person', () => {
     }
     forgetTyped()
     forgetLists()
+    entersByProxy = false
     me.value = null
+    if (leavesTo) location.assign(leavesTo)
   }
 
   /** The server no longer knows the cookie; the address stays, so that signing in leads back. */
@@ -106,5 +129,5 @@ export const usePerson = defineStore('person', () => {
 
   watchSignIn({ onSignedOut: lost, renew })
 
-  return { me, isAdmin, may, installation, needsSetup, signInProviders, isKnown, enter, identify, identifyLater, signOut, lost }
+  return { me, isAdmin, may, installation, needsSetup, signInProviders, proxyAccount, isKnown, enter, enterByProxy, identify, identifyLater, signOut, lost }
 })

@@ -130,6 +130,8 @@ export type Problem = Partial<Schemas['Problem']> & {
   installation?: Installation
   setupNeeded?: boolean
   signInProviders?: SignInProvider[]
+  /** The account that the sign-in proxy names for this browser. */
+  proxyAccount?: string | null
   /** One word for why a sign-in at a provider was refused. */
   reason?: string
   /** The tool as it is now, where its definition is another than the one that was decided about. */

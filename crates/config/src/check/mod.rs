@@ -56,6 +56,7 @@ pub(super) fn accepts(kind: Kind) -> String {
             "public keys, each in base64url, as PEM or as a file with it, as a list or with commas"
                 .to_owned()
         }
+        Kind::Texts => "texts, as a list or with commas".to_owned(),
         Kind::NamedUrls => "`none`, or `name=address` with commas, like `ollama=http://localhost:11434/v1`".to_owned(),
     }
 }
@@ -77,8 +78,8 @@ pub(super) fn check(kind: Kind, raw: &Raw) -> Result<Value, String> {
         Kind::Number(min, max) => number(raw, min, max),
         Kind::Origins => list(raw, origin),
         Kind::Networks => list(raw, network),
-        // They are read where the audit is opened.
-        Kind::PublicKeys => list(raw, |text| Ok(text.to_owned())),
+        // Public keys are read where the audit is opened.
+        Kind::PublicKeys | Kind::Texts => list(raw, |text| Ok(text.to_owned())),
         Kind::Hosts => hosts(raw),
         Kind::ListOf(words) => words_of(raw, words),
         Kind::Provider => provider(text(raw)?.trim()),

@@ -19,7 +19,7 @@ const USUAL_NAME: &str = "your company account";
 
 const PREFIX: &str = "SPL_OIDC_";
 
-const ROLES: [&str; 4] = ["viewer", "member", "admin", "owner"];
+const ROLES: [&str; 5] = ["viewer", "approver", "member", "admin", "owner"];
 
 /// Returns true if a variable belongs to this family.
 pub(crate) fn is_variable(name: &str) -> bool {
@@ -131,7 +131,7 @@ fn check(name: &str, fields: &Fields, is_open: bool, problems: &mut Vec<Problem>
     }
     if wrong_pair(fields, "roles", |(_, role)| ROLES.contains(&role)) {
         let what = "an entry is not a group with a role";
-        let accepted = "`group=role`, with `viewer`, `member`, `admin` or `owner`";
+        let accepted = "`group=role`, with `viewer`, `approver`, `member`, `admin` or `owner`";
         refuse("roles", what, accepted);
     }
     if wrong_pair(fields, "groups", |_| true) {

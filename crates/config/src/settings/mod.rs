@@ -7,6 +7,7 @@ mod mcp_registry;
 mod notifications;
 mod of_models;
 mod oidc;
+mod proxy;
 mod read;
 mod rules;
 mod runtime;
@@ -33,8 +34,9 @@ pub use mcp_registry::McpRegistry;
 pub use notifications::{Notifications, Smtp};
 pub use of_models::ModelPrice;
 pub(crate) use of_models::{model_effort, model_max_output, model_price, model_window};
-pub use oidc::OidcProvider;
 pub(crate) use oidc::pair;
+pub use oidc::{OidcProvider, ScimLink};
+pub use proxy::SignInProxy;
 pub use rules::Reviewer;
 pub(crate) use rules::rule;
 pub use runtime::{
@@ -300,6 +302,8 @@ pub struct Auth {
     pub secret_key: Option<SecretString>,
     /// The OpenID providers at which people sign in, by id.
     pub oidc: BTreeMap<String, OidcProvider>,
+    /// The proxy that signs people in.
+    pub proxy: SignInProxy,
 }
 
 /// The way in which people sign in.

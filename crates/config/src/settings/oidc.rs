@@ -48,6 +48,27 @@ pub struct OidcProvider {
     /// True if a person is made when an account first signs in.
     #[serde(default = "yes")]
     pub create_people: bool,
+    /// The claim by which an account belongs to a person whom the tenant's directory made.
+    #[serde(default)]
+    pub scim_link: ScimLink,
+    /// The ways in which the provider has to check a person who confirms something (`acr`); empty = any.
+    #[serde(default)]
+    pub step_up_acr: Vec<String>,
+}
+
+/// The claim by which an account belongs to a person whom the tenant's directory made (SCIM).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScimLink {
+    /// No account does.
+    #[default]
+    None,
+    /// The account's id equals the person's `externalId`.
+    Sub,
+    /// The account's user name equals the person's `userName`.
+    PreferredUsername,
+    /// The account's verified mail address equals the person's `userName`.
+    Email,
 }
 
 /// Splits `key=value` at the last `=`: keys of directories hold some themselves.
@@ -83,14 +104,18 @@ fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D:
     pairs.collect()
 }
 
-fn domains<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+pub(super) fn domains<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
     let pairs = pairs(from)?.into_iter();
     Ok(pairs
         .map(|(domain, tenant)| (domain.to_lowercase(), tenant))
         .collect())
 }
 
-fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Role>, D::Error> {
+pub(super) fn roles<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, Role>, D::Error> {
     let roles = pairs(from)?.into_iter().map(|(group, role)| {
         let role = Role::deserialize(role.into_deserializer())?;
         Ok((group, role))
@@ -98,11 +123,13 @@ fn roles<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Role>, D
     roles.collect()
 }
 
-fn group_names<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+pub(super) fn group_names<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, String>, D::Error> {
     Ok(pairs(from)?.into_iter().collect())
 }
 
-fn role_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Role>, D::Error> {
+pub(super) fn role_or_none<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Role>, D::Error> {
     let word = String::deserialize(from)?;
     if word == "none" {
         return Ok(None);

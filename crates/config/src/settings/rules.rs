@@ -98,7 +98,8 @@ pub(crate) fn rule(
 
 fn approver(text: Option<&str>) -> Result<Approver, (&'static str, String)> {
     let known = text.map_or(Some(Approver::Owner), known_approver);
-    let text = "it is `owner`, `somebody_else`, `two`, `role:member`, `role:admin` or `role:owner`";
+    let text = "it is `owner`, `somebody_else`, `two`, `role:approver`, `role:member`, `role:admin` or \
+                `role:owner`";
     known.ok_or_else(|| ("approvers", text.to_owned()))
 }
 

@@ -107,7 +107,7 @@ fn resolve(
 fn fallback(definition: &Definition) -> Option<ResolvedValue> {
     let value = match (definition.fallback, definition.kind) {
         (Fallback::Is(text), kind) => check(kind, &Raw::Text(text.to_owned())).ok()?,
-        (Fallback::Words(_), Kind::Origins | Kind::Networks | Kind::PublicKeys) => {
+        (Fallback::Words(_), Kind::Origins | Kind::Networks | Kind::PublicKeys | Kind::Texts) => {
             Value::Array(Vec::new())
         }
         (Fallback::Words(_), _) => Value::Null,

@@ -2,7 +2,7 @@
 //! providers.
 
 use super::rows::COMPACTION_THRESHOLD;
-use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS};
+use super::words::{CACHE_TTLS, COMPACTIONS, FLAVOURS, PROVIDER_KINDS, SCIM_LINKS};
 use super::{Kind, Word};
 
 /// A section whose members are named by the operator.
@@ -430,6 +430,7 @@ pub const OIDC: Family = Family {
             "default_role",
             FieldKind::One(Kind::OneOf(&[
                 Word::Is("viewer"),
+                Word::Is("approver"),
                 Word::Is("member"),
                 Word::Is("admin"),
                 Word::Is("owner"),
@@ -442,6 +443,19 @@ pub const OIDC: Family = Family {
             "create_people",
             FLAG,
             "Whether a person is made when an account first signs in; `true` without it.",
+        ),
+        field(
+            "scim_link",
+            FieldKind::One(Kind::OneOf(SCIM_LINKS)),
+            "How an account that signs in for the first time is that of a person whom the tenant's directory made \
+             by SCIM (`docs/scim.md`): `sub` if it equals the person's `externalId`, `preferred_username` or a \
+             verified `email` if it equals their `userName`. `none` without it: each account is a new person.",
+        ),
+        field(
+            "step_up_acr",
+            FieldKind::Texts,
+            "How the provider has to check somebody who confirms a call there: its values of `acr`, the best first. \
+             Any way counts without it.",
         ),
     ],
     env: &[
@@ -458,5 +472,10 @@ pub const OIDC: Family = Family {
         ("SPL_OIDC_SAME_GROUPS", "`same_groups`"),
         ("SPL_OIDC_DEFAULT_ROLE", "`default_role`"),
         ("SPL_OIDC_CREATE_PEOPLE", "`create_people`"),
+        ("SPL_OIDC_SCIM_LINK", "`scim_link`"),
+        (
+            "SPL_OIDC_STEP_UP_ACR",
+            "`step_up_acr`, the same way as `scopes`",
+        ),
     ],
 };

@@ -66,6 +66,8 @@ pub enum Kind {
     NamedUrls,
     /// A list of public keys: as texts, or as files that hold one.
     PublicKeys,
+    /// A list of texts.
+    Texts,
 }
 
 /// A word of a choice.

@@ -81,8 +81,8 @@ pub const RULES: Family = Family {
             "approvers",
             TEXT,
             "Who must say yes; for `ask`: `owner` (of the session; that without it), `somebody_else`, `two`, \
-             `role:member`, `role:admin` or `role:owner`. What wants more than the owner's yes is asked \
-             whatever nearer rules allow.",
+             `role:approver`, `role:member`, `role:admin` or `role:owner`. What wants more than the owner's \
+             yes is asked whatever nearer rules allow.",
         ),
         field(
             "fresh_gesture",

@@ -3,11 +3,13 @@
 use super::Fallback::{Is, Words};
 use super::Kind::{
     Attributes, Database, Flag, Headers, Host, Hosts, ListOf, Listen, Model, NamedUrls, Networks,
-    Number, OneOf, Origins, Provider, PublicKeys, Redis, Secret, Smtp, Template, Text, Url, Whole,
+    Number, OneOf, Origins, Provider, PublicKeys, Redis, Secret, Smtp, Template, Text, Texts, Url,
+    Whole,
 };
 use super::words::{
-    ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, FLAVOURS,
-    FORMATS, LEVELS, RECORD_FORMATS, STRATEGIES, TENANT_ADDERS, TITLES, TOOL_SEARCHES,
+    ADDERS, APPROVALS, AUTH_MODES, CACHE_TTLS, COMPACTIONS, DRIVERS, EDITS, EFFORTS, ENTRY_ROLES,
+    FLAVOURS, FORMATS, LEVELS, RECORD_FORMATS, SCIM_LINKS, STRATEGIES, TENANT_ADDERS, TITLES,
+    TOOL_SEARCHES,
 };
 use super::{Definition, Kind};
 
@@ -343,6 +345,36 @@ settings! { since "0.1":
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),
         "What stored provider keys and secrets are sealed with; several gateways on one database share it.";
+    "auth.proxy.header" ["SPL_AUTH_PROXY_HEADER"] Text, Words("none; no proxy signs people in"),
+        "The header in which a proxy names the account that it let in, for example `X-Forwarded-User` or `Remote-User` (`docs/sign-in.md`). It counts only from `auth.proxy.addresses`.";
+    "auth.proxy.addresses" ["SPL_AUTH_PROXY_ADDRESSES"] Networks, Words("none; needed with a header"),
+        "The addresses from which that proxy connects, as the gateway sees them. From any other address the headers are ignored, whatever `X-Forwarded-For` says.";
+    "auth.proxy.name" ["SPL_AUTH_PROXY_NAME"] Text, Is("proxy"),
+        "The name of the proxy in accounts and in the audit. Accounts belong to it: under another name, everybody is somebody new.";
+    "auth.proxy.email_header" ["SPL_AUTH_PROXY_EMAIL_HEADER"] Text, Words("none"),
+        "The header with the mail address, for which the proxy vouches.";
+    "auth.proxy.name_header" ["SPL_AUTH_PROXY_NAME_HEADER"] Text, Words("none"),
+        "The header with the name that a new person gets; without it their account.";
+    "auth.proxy.groups_header" ["SPL_AUTH_PROXY_GROUPS_HEADER"] Text, Words("none"),
+        "The header with the groups, separated by `,` or `|`.";
+    "auth.proxy.tenant" ["SPL_AUTH_PROXY_TENANT"] Text, Words("`default`, or by `auth.proxy.tenants`"),
+        "The name of the tenant that people come into.";
+    "auth.proxy.tenants" ["SPL_AUTH_PROXY_TENANTS"] Texts, Words("none"),
+        "Tenants by the domain of the mail address, as `domain=tenant`; others are not let in.";
+    "auth.proxy.roles" ["SPL_AUTH_PROXY_ROLES"] Texts, Words("none"),
+        "The roles of groups, as `group=role`; the highest counts, at each sign-in.";
+    "auth.proxy.groups" ["SPL_AUTH_PROXY_GROUPS"] Texts, Words("none"),
+        "The groups here that the proxy's groups fill at each sign-in, as `their group=our group`.";
+    "auth.proxy.same_groups" ["SPL_AUTH_PROXY_SAME_GROUPS"] Flag, Is("false"),
+        "Whether each group of the proxy fills the group of the same name.";
+    "auth.proxy.default_role" ["SPL_AUTH_PROXY_DEFAULT_ROLE"] OneOf(ENTRY_ROLES), Is("member"),
+        "With `roles`, the role of people whom no group gives one; without, the role of new people. `none` keeps them out.";
+    "auth.proxy.create_people" ["SPL_AUTH_PROXY_CREATE_PEOPLE"] Flag, Is("true"),
+        "Whether a person is made when an account first signs in.";
+    "auth.proxy.scim_link" ["SPL_AUTH_PROXY_SCIM_LINK"] OneOf(SCIM_LINKS), Is("none"),
+        "How an account that comes in for the first time is that of a person whom the tenant's directory made by SCIM (`docs/scim.md`): `sub` if the account equals their `externalId`, `preferred_username` or `email` if its name (without `name_header` the account) or mail address equals their `userName`.";
+    "auth.proxy.logout_url" ["SPL_AUTH_PROXY_LOGOUT_URL"] Url, Words("none; people stay signed in at the proxy"),
+        "Where the browser goes after signing out here, for example the proxy's `/oauth2/sign_out`.";
     "notifications.first_retry" ["SPL_NOTIFICATIONS_FIRST_RETRY"] Number(0.01, 3600.0), Is("5.0"),
         "Seconds before a webhook or mail that failed is tried again; the waits after that are 6, 60, 360, 1440 and 3600 times as long, then it is given up.";
     "notifications.mail_delay" ["SPL_NOTIFICATIONS_MAIL_DELAY"] Number(0.0, 86_400.0), Is("60.0"),

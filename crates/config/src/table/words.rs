@@ -81,3 +81,18 @@ pub(super) const DRIVERS: &[Word] = &[
     Word::Is("none"),
 ];
 pub(super) const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none")];
+/// How an account belongs to a person whom a directory made.
+pub(super) const SCIM_LINKS: &[Word] = &[
+    Word::Is("none"),
+    Word::Is("sub"),
+    Word::Is("preferred_username"),
+    Word::Is("email"),
+];
+/// The roles of people who come by an account elsewhere; `none` lets nobody in.
+pub(super) const ENTRY_ROLES: &[Word] = &[
+    Word::Is("viewer"),
+    Word::Is("member"),
+    Word::Is("admin"),
+    Word::Is("owner"),
+    Word::Is("none"),
+];

@@ -6,6 +6,7 @@ mod fallback;
 mod meaning;
 mod oidc;
 mod providers;
+mod proxy;
 mod refusal;
 mod rules;
 mod servers;
@@ -194,6 +195,8 @@ fn sample(definition: &Definition) -> String {
         Kind::Url => "https://a.example/v1",
         Kind::Origins => "https://a.example",
         Kind::Networks => "10.0.0.0/8",
+        Kind::Texts if definition.key.ends_with(".tenants") => "a.example=a",
+        Kind::Texts => "a=member",
         Kind::PublicKeys => "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo",
         Kind::Hosts => "api.example.com",
         Kind::Database => "sqlite::memory:",
@@ -216,6 +219,18 @@ fn every_variable_of_the_table_reaches_its_key() {
             let mut variables = vec![(*name, &*value)];
             if definition.key == "agent.llm.base_url" {
                 variables.push(("SPL_LLM_MODEL", "it needs one"));
+            }
+            if definition.key.starts_with("auth.proxy.") {
+                variables.extend(
+                    [
+                        ("SPL_AUTH_PROXY_HEADER", "x-user"),
+                        ("SPL_AUTH_PROXY_ADDRESSES", "10.0.0.0/8"),
+                        ("SPL_AUTH_PROXY_EMAIL_HEADER", "x-email"),
+                        ("SPL_AUTH_PROXY_GROUPS_HEADER", "x-groups"),
+                    ]
+                    .into_iter()
+                    .filter(|(other, _)| other != name),
+                );
             }
             if definition.key == "notifications.smtp.url" {
                 variables.push(("SPL_SMTP_FROM", "it@needs.example"));

@@ -4,6 +4,7 @@ use secrecy::ExposeSecret as _;
 use sepal_core::domain::Role;
 
 use super::{check_refused, env, loaded, yaml};
+use crate::ScimLink;
 
 const NEEDED: &str = "issuer: 'https://op.test', client_id: c, client_secret: hush";
 
@@ -28,7 +29,9 @@ fn three_variables_are_enough() {
     assert_eq!(provider.default_role, Some(Role::Member));
     assert_eq!(provider.groups_claim, "groups");
     assert!(provider.create_people && provider.roles.is_empty());
+    assert_eq!(provider.scim_link, ScimLink::None);
     assert!(provider.tenant.is_none() && provider.tenants.is_empty());
+    assert!(provider.step_up_acr.is_empty());
     assert!(!loaded.shown.contains("hush"), "{}", loaded.shown);
 }
 
@@ -37,7 +40,8 @@ fn a_provider_says_who_comes_where_in_which_role() {
     let text = format!(
         "acme: {{{NEEDED}, name: Acme, tenants: ['Acme.com=acme', 'b.test=b'], \
          groupsClaim: realm_access.roles, roles: ['CN=Ops,DC=acme=admin', staff=member], \
-         defaultRole: none, createPeople: false, scopes: openid groups}}"
+         defaultRole: none, createPeople: false, scimLink: preferred_username, scopes: openid groups, \
+         stepUpAcr: [phr, mfa]}}"
     );
     let loaded = loaded(&yaml(&named(&text)));
     let provider = &loaded.settings.auth.oidc["acme"];
@@ -46,7 +50,9 @@ fn a_provider_says_who_comes_where_in_which_role() {
     assert_eq!(provider.roles["staff"], Role::Member);
     assert_eq!(provider.default_role, None);
     assert_eq!(provider.scopes, ["openid", "groups"]);
+    assert_eq!(provider.step_up_acr, ["phr", "mfa"]);
     assert!(!provider.create_people);
+    assert_eq!(provider.scim_link, ScimLink::PreferredUsername);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! Identifies people and defines the permissions of their roles.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sepal_policy::Approver;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiKeyId, Holder, Rights, TenantId, UserId};
+use super::{ApiKeyId, Holder, KeyGrant, Rights, TenantId, UserId};
 
 /// The role of a user in their tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -13,6 +14,8 @@ use super::{ApiKeyId, Holder, Rights, TenantId, UserId};
 pub enum Role {
     /// Reads the sessions that were shared with them; decides nothing.
     Viewer,
+    /// Decides the calls for which a rule names them, and has no sessions.
+    Approver,
     /// Owns sessions and decides their calls.
     Member,
     /// Also manages people, keys and servers of the tenant.
@@ -26,16 +29,27 @@ impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Viewer => "viewer",
+            Self::Approver => "approver",
             Self::Member => "member",
             Self::Admin => "admin",
             Self::Owner => "owner",
         }
     }
 
+    /// Every role, the lowest first.
+    pub const ALL: [Self; 5] = [
+        Self::Viewer,
+        Self::Approver,
+        Self::Member,
+        Self::Admin,
+        Self::Owner,
+    ];
+
     /// Parses the form that [`Self::as_str`] writes.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "viewer" => Some(Self::Viewer),
+            "approver" => Some(Self::Approver),
             "member" => Some(Self::Member),
             "admin" => Some(Self::Admin),
             "owner" => Some(Self::Owner),
@@ -43,9 +57,14 @@ impl Role {
         }
     }
 
-    /// Returns true if this role may start turns and decide calls.
+    /// Returns true if this role may have sessions, start turns and decide its own calls.
     pub fn may_act(self) -> bool {
         self >= Self::Member
+    }
+
+    /// Returns true if this role may decide the calls of others for which a rule names it.
+    pub fn may_decide(self) -> bool {
+        self >= Self::Approver
     }
 }
 
@@ -53,7 +72,7 @@ impl Role {
 pub fn known_approver(text: &str) -> Option<Approver> {
     let approver = Approver::parse(text)?;
     let is_known = match &approver {
-        Approver::Role(role) => Role::parse(role).is_some_and(Role::may_act),
+        Approver::Role(role) => Role::parse(role).is_some_and(Role::may_decide),
         Approver::Owner | Approver::SomebodyElse | Approver::Two => true,
     };
     is_known.then_some(approver)
@@ -143,6 +162,9 @@ pub struct Caller {
     /// The credential with which the caller authenticated. Revoking it ends the turns that were started
     /// with it.
     pub credential: Option<CredentialId>,
+    /// What the key may do with which the caller authenticated; `None` = whatever the user may: there is no key,
+    /// or it has no limits.
+    pub grant: Option<Arc<KeyGrant>>,
 }
 
 impl Caller {

@@ -81,6 +81,9 @@ codes! {
     NotAllowed = "not_allowed", Validation,
         "The role or a rule forbids it.",
         "Ask an owner or admin of the tenant.";
+    ScopeMissing = "scope_missing", Validation,
+        "The API key lacks the scope that this needs; the message names it.",
+        "Use a key with that scope (docs/key-scopes.md), or sign in.";
     HostRefused = "host_refused", Validation,
         "The request names a host or origin that this installation does not answer to.",
         "Set `runtime.http.public_url` (SPL_PUBLIC_URL) or `runtime.http.allowed_origins` (SPL_ALLOWED_ORIGINS).";

@@ -13,6 +13,8 @@ pub enum GestureMeans {
     Passkey,
     /// The password of the person.
     Password,
+    /// A new sign-in at the OpenID provider of the person's account.
+    Provider,
 }
 
 impl GestureMeans {
@@ -21,6 +23,7 @@ impl GestureMeans {
         match self {
             Self::Passkey => "passkey",
             Self::Password => "password",
+            Self::Provider => "provider",
         }
     }
 
@@ -29,6 +32,7 @@ impl GestureMeans {
         match text {
             "passkey" => Some(Self::Passkey),
             "password" => Some(Self::Password),
+            "provider" => Some(Self::Provider),
             _ => None,
         }
     }

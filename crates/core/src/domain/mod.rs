@@ -15,7 +15,9 @@ pub mod entry;
 pub mod file_facts;
 pub mod fork;
 pub mod gesture;
+pub mod group_access;
 pub mod id;
+pub mod key_grant;
 pub mod mcp_server;
 pub mod memo;
 pub mod package;
@@ -55,11 +57,13 @@ pub use entry::{CountedEntry, Entry, ModelCall, Native, Stamp};
 pub use file_facts::{FileFacts, written_path};
 pub use fork::{ForkOrigin, NoCopy, WorkspaceCopy};
 pub use gesture::{Gesture, GestureCall, GestureMeans};
+pub use group_access::{AccessKind, GroupAccess, KnownGroup, Used};
 pub use id::{
     ApiKeyId, AssistantId, CallId, CommitId, ElicitationId, EngineId, GatewayId, Iteration,
     JournalId, ModelRequestId, RequestId, SandboxId, SessionId, SessionKey, SharedSessionId,
     SkillId, TenantId, TurnId, UserId, WebhookId,
 };
+pub use key_grant::{KeyGrant, KeyScope, KeyScopes};
 pub use mcp_server::{
     McpBundle, McpGrant, McpNetwork, McpOAuth, McpServerConfig, McpTransport, McpWorkspace,
     NetworkWord,

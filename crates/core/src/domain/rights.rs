@@ -37,7 +37,7 @@ macro_rules! rights {
 }
 
 rights! {
-    /// See the people of the tenant; invite, add and change viewers and members.
+    /// See the people of the tenant; invite, add and change viewers, approvers and members.
     ManagePeople = "people.manage",
     /// Make and change admins and owners, and give every right.
     ManageAdmins = "people.manage_admins",
@@ -147,7 +147,7 @@ impl Role {
     /// The rights that the built-in role gives.
     pub fn rights(self) -> Rights {
         match self {
-            Self::Viewer | Self::Member => Rights::NONE,
+            Self::Viewer | Self::Approver | Self::Member => Rights::NONE,
             Self::Admin => of_admins(),
             Self::Owner => {
                 let more = [Right::ManageAdmins, Right::ManageRoles];
@@ -247,6 +247,7 @@ mod tests {
             },
             custom_rights: custom.iter().copied().collect(),
             credential: None,
+            grant: None,
         }
     }
 
@@ -265,8 +266,7 @@ mod tests {
 
     #[test]
     fn a_higher_role_has_the_rights_of_the_lower_ones() {
-        let roles = [Role::Viewer, Role::Member, Role::Admin, Role::Owner];
-        for pair in roles.windows(2) {
+        for pair in Role::ALL.windows(2) {
             assert!(pair[0].rights().without(pair[1].rights()).is_empty());
         }
         assert!(Role::Member.rights().is_empty());
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn no_built_in_role_reads_what_others_wrote() {
-        for role in [Role::Viewer, Role::Member, Role::Admin, Role::Owner] {
+        for role in Role::ALL {
             for is_installation_admin in [false, true] {
                 let caller = caller(role, is_installation_admin, &[]);
                 assert!(!caller.may(Right::ReadSessions), "{role:?}");

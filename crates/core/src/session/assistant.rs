@@ -236,12 +236,18 @@ impl SessionAssistant {
 
 impl AssistantDefinition {
     /// Returns the model that its sessions begin with; `None` = the owner's default.
-    pub fn default_model(&self) -> Option<ModelChoice> {
-        let first = self.models.first()?;
-        Some(ModelChoice {
+    ///
+    /// If the first one is not open to the person, the first that is; if none is, the first one all the same, which
+    /// is refused where it is chosen.
+    pub fn default_model(&self, is_open: impl Fn(&ModelChoice) -> bool) -> Option<ModelChoice> {
+        let models = self.models.iter().map(|model| ModelChoice {
             effort: self.effort,
-            ..ModelChoice::new(first.provider.as_str(), first.model.as_str())
-        })
+            ..ModelChoice::new(model.provider.as_str(), model.model.as_str())
+        });
+        models
+            .clone()
+            .find(is_open)
+            .or_else(|| models.clone().next())
     }
 
     /// Returns true if its sessions may use the model.

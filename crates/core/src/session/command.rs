@@ -1,5 +1,6 @@
 //! Commands to a session, from people and from the outcomes of effects.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,9 @@ pub struct Genesis {
     pub model: ModelChoice,
     /// The assistant that the session is started with.
     pub assistant: Option<Arc<SessionAssistant>>,
+    /// The only MCP servers whose tools the session may use, because the key that began it is limited to them;
+    /// `None` = those of its owner.
+    pub servers: Option<Arc<BTreeSet<String>>>,
 }
 
 /// A command to a session.

@@ -255,6 +255,9 @@ pub struct Control {
     /// The assistant of the session, in the version that is in use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assistant: Option<Arc<SessionAssistant>>,
+    /// The only MCP servers whose tools the session may use; `None` = those of its owner.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Arc<BTreeSet<String>>>,
     /// Files of the assistant that the next message brings along.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub due_files: Vec<Attachment>,

@@ -357,7 +357,7 @@ impl Administration<'_> {
 
     /// Returns an entry that the caller may change.
     pub async fn find_own(&self, name: &str) -> Result<ServerEntry, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         match server.entry.source {
             Source::Person => must_look_after(self.caller, &server.entry)?,

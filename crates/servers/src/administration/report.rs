@@ -12,11 +12,14 @@ use crate::connections::opening::{Failure, Phase, secret_name};
 use crate::error::Error;
 use crate::health::health_history::HealthStep;
 use crate::health::{Health, Status};
-use crate::permission::{ServerAudience, addable, looks_after, may_change, must_look_after};
+use crate::permission::{
+    ServerAudience, addable, looks_after, may_administer, may_change, must_look_after,
+};
 use crate::person_connections::ConnectionReport;
-use crate::registry::Servers;
+use crate::registry::{Servers, is_of_groups};
 use sepal_core::domain::{
-    Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, Role, RunsIn, Timestamp, Tool,
+    AccessKind, Caller, McpGrant, McpServerConfig, McpTransport, RefusedHost, Role, RunsIn,
+    Timestamp, Tool, Used,
 };
 use sepal_llm::tokens;
 use sepal_store::clock::now;
@@ -24,6 +27,10 @@ use sepal_store::records::{GrantKey, ToolVersion};
 
 /// The report about a server, for people.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own"
+)]
 pub struct ServerReport {
     pub name: String,
     /// The place where its entry is defined.
@@ -60,6 +67,10 @@ pub struct ServerReport {
     pub problems: Vec<String>,
     /// The caller's own connection, if people connect to the server.
     pub connection: Option<ConnectionReport>,
+    /// The id and the name of each group that names it, for those who manage the tenant's servers.
+    pub groups: Vec<(String, String)>,
+    /// True if the caller's sessions may use it: no group names it, or the caller is in one that does.
+    pub is_open: bool,
 }
 
 /// The result of a trial.
@@ -135,7 +146,7 @@ impl Reports<'_> {
 
     /// Returns the reports of all servers that the caller sees.
     pub async fn list(&self) -> Result<Vec<ServerReport>, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let mut reports = Vec::new();
         for server in &offering.ingredients.servers {
             reports.push(self.report(&offering, server).await?);
@@ -145,14 +156,14 @@ impl Reports<'_> {
 
     /// Returns the report of one server.
     pub async fn one(&self, name: &str) -> Result<ServerReport, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         self.report(&offering, server).await
     }
 
     /// Returns a server's tools, with what was decided about them.
     pub async fn tools(&self, name: &str) -> Result<Vec<ToolReport>, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         let listed = server.listed.iter().flat_map(|tools| tools.iter());
         Ok(listed
@@ -167,7 +178,7 @@ impl Reports<'_> {
         tool: &str,
     ) -> Result<Vec<ToolChangeReport>, Error> {
         let tenant = &self.caller.tenant.id;
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         let definitions = self.servers.0.records.tool_definitions();
         let mut versions = definitions.versions(tenant, name, tool).await?;
@@ -191,7 +202,7 @@ impl Reports<'_> {
 
     /// Returns the last lines of a server's stderr, for those who manage the server.
     pub async fn logs(&self, name: &str) -> Result<Vec<LogLine>, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         let shared = server.entry.tenant().is_none() && self.caller.user.installation_admin;
@@ -200,7 +211,7 @@ impl Reports<'_> {
 
     /// Returns the checks of a server in the last 24 hours, by this gateway since it started.
     pub async fn day(&self, name: &str) -> Result<Vec<HealthStep>, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         Ok(self
             .servers
@@ -264,7 +275,23 @@ impl Reports<'_> {
             drift: drift.map(|tool| tool.name.clone()).collect(),
             problems,
             connection: self.connection(entry).await?,
+            groups: self.groups(offering, entry),
+            is_open: is_open(self.caller, offering, entry),
         })
+    }
+
+    /// Returns the groups that name a server, for those who manage the tenant's servers.
+    fn groups(&self, offering: &ToolOffering, entry: &ServerEntry) -> Vec<(String, String)> {
+        if !may_administer(self.caller) || !is_of_groups(entry) {
+            return Vec::new();
+        }
+        let access = &offering.ingredients.access;
+        let naming = access
+            .that_name(AccessKind::Server, &entry.name)
+            .into_iter();
+        naming
+            .map(|(id, name)| (id.to_owned(), name.to_owned()))
+            .collect()
     }
 
     fn refused_hosts(&self, entry: &ServerEntry) -> Vec<RefusedHost> {
@@ -307,4 +334,10 @@ impl Reports<'_> {
         }
         health
     }
+}
+
+/// Returns true if the caller's sessions may use a server.
+fn is_open(caller: &Caller, offering: &ToolOffering, entry: &ServerEntry) -> bool {
+    let access = &offering.ingredients.access;
+    !is_of_groups(entry) || access.may_use(&caller.user.id, Used::Server(&entry.name))
 }

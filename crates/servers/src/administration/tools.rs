@@ -48,7 +48,7 @@ impl Administration<'_> {
     ) -> Result<ToolReport, Error> {
         let tenant = &self.caller.tenant.id;
         let _alone = self.servers.0.changing.lock().await;
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         let mut listed = server.listed.iter().flat_map(|tools| tools.iter());
@@ -86,7 +86,7 @@ impl Administration<'_> {
                 .await?;
         }
         self.servers.policy_changed(tenant);
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         Ok(ToolReport::new(&offering, server, known))
     }

@@ -26,7 +26,7 @@ pub struct Trials<'a> {
 impl Trials<'_> {
     /// Starts a server in a temporary sandbox, and reports each phase.
     pub async fn test(&self, name: &str) -> Result<TestReport, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name).ok_or_else(|| unknown(name))?;
         must_look_after(self.caller, &server.entry)?;
         still_fits(&server.entry)?;
@@ -95,7 +95,7 @@ impl Trials<'_> {
     /// the report of the start.
     pub async fn restart(&self, name: &str) -> Result<(usize, TestReport), Error> {
         let tenant = &self.caller.tenant.id;
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         must_look_after(self.caller, &server.entry)?;

@@ -13,7 +13,7 @@ pub(super) mod tool_report;
 
 pub use self::deferred::asked_for;
 pub use self::entry::{BUNDLED, ServerEntry, Source};
-pub use self::rule_sets::{ListedRule, RuleOrigin};
+pub use self::rule_sets::{ListedRule, RuleGroup, RuleOrigin};
 pub use self::tool_history::{DefinitionDifference, ToolChangeReport};
 pub use self::tool_offering::{OwnTools, ToolOffer, ToolOffering};
 pub use self::tool_report::ToolReport;

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::deferred::{self, Deferred};
 use super::entry::{BUNDLED, ServerEntry, Source};
 use super::rule_sets::{ListedRule, RuleSets, is_rule};
-use sepal_core::domain::{Digest, TenantId, Timestamp, Tool, ToolRef, UserId};
+use sepal_core::domain::{Digest, GroupAccess, TenantId, Timestamp, Tool, ToolRef, UserId};
 use sepal_core::history;
 use sepal_core::session::{PolicyEffect, Rules, SessionAssistant};
 use sepal_llm::tokens;
@@ -30,6 +30,10 @@ pub struct Ingredients {
     pub rules: Vec<RuleRow>,
     /// The users of the tenant who own servers.
     pub owners: BTreeSet<UserId>,
+    /// What the groups of the tenant keep for their members.
+    pub access: Arc<GroupAccess>,
+    /// The servers that are left out, because groups name them and the people of this offering are in none.
+    pub closed: BTreeSet<String>,
 }
 
 /// One server of an offering.
@@ -152,10 +156,13 @@ impl ToolOffer {
     }
 }
 
+/// Whose offering it is: of a tenant, or of one of its people who own servers, without the closed servers.
+pub(crate) type OfferingKey = (TenantId, Option<UserId>, BTreeSet<String>);
+
 /// The cache of offerings.
 #[derive(Default)]
 pub(crate) struct ToolOfferings {
-    pub known: HashMap<(TenantId, Option<UserId>), KnownOffering>,
+    pub known: HashMap<OfferingKey, KnownOffering>,
     /// The number of invalidations: an offering that was read before the last one is not cached.
     pub age: u64,
     /// The last offering that was made for sessions whose tenant's offering was not read yet.
@@ -267,7 +274,13 @@ impl ToolOffering {
         let enabled = ingredients.servers.iter();
         let enabled = enabled.filter(|server| server.entry.config.enabled);
         let settings = enabled.flat_map(|server| &server.settings);
-        let rules = RuleSets::new(base, settings.filter(|it| is_rule(it)), &ingredients.rules);
+        let rules = RuleSets::new(
+            base,
+            settings.filter(|it| is_rule(it)),
+            &ingredients.rules,
+            &ingredients.access,
+            &ingredients.closed,
+        );
         Self {
             ingredients,
             toolbox,
@@ -282,19 +295,28 @@ impl ToolOffering {
         }
     }
 
-    /// Returns this offering with only the tools that a session's assistant leaves it. The sandbox's own server
-    /// stays, even without a tool, because the session's files are reached through it.
+    /// Returns this offering with only the tools that a session's assistant leaves it, of these servers. The
+    /// sandbox's own server stays, even without a tool, because the session's files are reached through it.
     #[must_use]
-    pub fn narrowed(&self, assistant: &SessionAssistant) -> Self {
+    pub fn narrowed(
+        &self,
+        assistant: Option<&SessionAssistant>,
+        of: Option<&BTreeSet<String>>,
+    ) -> Self {
+        let is_of = |server: &String| of.is_none_or(|of| of.contains(server));
+        let has_server = |server: &String| {
+            is_of(server) && assistant.is_none_or(|assistant| assistant.allows_server(server))
+        };
         let servers = self.ingredients.servers.iter().filter(|server| {
-            server.entry.source == Source::Bundled || assistant.allows_server(&server.entry.name)
+            server.entry.source == Source::Bundled || has_server(&server.entry.name)
         });
         let servers = servers.map(|server| {
             let is_kept = |tool: &&Tool| {
-                assistant.allows_tool(&ToolRef {
+                let at = ToolRef {
                     server: server.entry.name.clone(),
                     tool: tool.name.clone(),
-                })
+                };
+                is_of(&at.server) && assistant.is_none_or(|assistant| assistant.allows_tool(&at))
             };
             Ingredient {
                 listed: (server.listed.as_ref())
@@ -307,6 +329,8 @@ impl ToolOffering {
             servers: servers.collect(),
             rules: self.ingredients.rules.clone(),
             owners: self.ingredients.owners.clone(),
+            access: Arc::clone(&self.ingredients.access),
+            closed: self.ingredients.closed.clone(),
         };
         Self {
             // The same rules, not equal ones: whoever has seen them sees that they did not change.
@@ -409,6 +433,19 @@ impl ToolOffering {
     /// Returns all rules about the tenant's calls, including those of its people.
     pub fn listed_rules(&self) -> &[ListedRule] {
         self.rules.listed()
+    }
+
+    /// Returns the rules that apply in the sessions of a person, without those of the sessions.
+    pub fn rules_for<'a>(&'a self, person: &'a UserId) -> impl Iterator<Item = &'a ListedRule> {
+        let groups: BTreeSet<&str> = self.ingredients.access.of_person(person).collect();
+        let listed = self.listed_rules().iter();
+        listed.filter(move |it| it.applies_to(Some(person), &groups))
+    }
+
+    /// Returns true if a server is there, and only for members of groups of which the person of this offering
+    /// is in none.
+    pub fn is_closed(&self, server: &str) -> bool {
+        self.ingredients.closed.contains(server)
     }
 
     /// Returns the server and the tool behind a name that models use.

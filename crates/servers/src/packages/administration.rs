@@ -342,7 +342,7 @@ impl<'a> PackageAdministration<'a> {
 
     /// Returns a server that the caller sees.
     async fn entry(&self, name: &str) -> Result<ServerEntry, Error> {
-        let offering = self.servers.offering(self.caller.whose()).await?;
+        let offering = self.servers.offering_to_manage(self.caller).await?;
         let server = offering.server(name);
         let server = server.ok_or_else(|| Error::NotFound(name.to_owned()))?;
         Ok(ServerEntry::clone(&server.entry))

@@ -36,7 +36,7 @@ macro_rules! acts {
 }
 
 acts! {
-    /// A person signed in with a password, a link, or an account at an OpenID provider.
+    /// A person signed in with a password, a passkey, a link, or an account at an OpenID provider or a proxy.
     SignedIn = "sign_in.succeeded",
     /// Somebody could not sign in; one record tells all attempts from an address within a minute.
     SignInFailed = "sign_in.failed",
@@ -52,6 +52,7 @@ acts! {
     TenantDeleted = "tenant.deleted",
     LinksSwitched = "tenant.links_switched",
     UserAdded = "user.added",
+    UserRenamed = "user.renamed",
     UserRoleSet = "user.role_set",
     InstallationAdminSet = "user.installation_admin_set",
     UserDisabled = "user.disabled",
@@ -68,11 +69,30 @@ acts! {
     GroupRemoved = "group.removed",
     GroupJoined = "group.joined",
     GroupLeft = "group.left",
+    ScimTokenAdded = "scim_token.added",
+    ScimTokenRevoked = "scim_token.revoked",
+    /// A directory changed what it says of a person, or took back that it deleted them.
+    DirectoryPersonChanged = "directory.person_changed",
+    /// A directory deleted a person, who is disabled and hidden from it.
+    DirectoryPersonRemoved = "directory.person_removed",
+    /// A directory was linked to somebody who was here before it.
+    DirectoryPersonLinked = "directory.person_linked",
+    DirectoryPersonUnlinked = "directory.person_unlinked",
+    DirectoryGroupLinked = "directory.group_linked",
+    DirectoryGroupUnlinked = "directory.group_unlinked",
+    /// The account at an OpenID provider was bound to the person whom a directory had made for it.
+    AccountBound = "user.account_bound",
+    /// A model or a server was limited to the members of a group.
+    GroupAccessGiven = "group.access_given",
+    /// A group names a model or a server no more.
+    GroupAccessTaken = "group.access_taken",
     /// Every browser of a user was signed out by somebody else.
     UserSignedOut = "user.signed_out",
     UserGivenUp = "user.given_up",
     UserDeleted = "user.deleted",
     PasswordSet = "user.password_set",
+    /// A person chose to sign in by passkeys and never by their password, or no longer; an administrator may end it.
+    PasskeyOnlySet = "user.passkey_only_set",
     MailSet = "user.mail_set",
     SetupDone = "setup.done",
     SetupLinkAdded = "setup.link_added",

@@ -45,6 +45,8 @@ pub(crate) enum Actor {
         user: UserId,
         credential: Option<String>,
     },
+    /// The directory of a tenant, with the id of its token.
+    Directory { tenant: TenantId, token: String },
     /// Somebody with access to the machine.
     Operator,
     /// The gateway by itself.
@@ -57,7 +59,7 @@ impl Actor {
     pub(crate) fn person(&self) -> Option<&UserId> {
         match self {
             Self::Person { user, .. } => Some(user),
-            Self::Operator | Self::Gateway | Self::Stranger => None,
+            Self::Directory { .. } | Self::Operator | Self::Gateway | Self::Stranger => None,
         }
     }
 
@@ -74,6 +76,9 @@ impl Actor {
                     by.insert("credential".to_owned(), Value::from(credential.as_str()));
                 }
                 by
+            }
+            Self::Directory { tenant, token } => {
+                json!({ "credential": token, "kind": "directory", "tenant": tenant.as_str() })
             }
             Self::Operator => json!({ "kind": "operator" }),
             Self::Gateway => json!({ "kind": "gateway" }),
@@ -160,6 +165,15 @@ pub fn identify(caller: &Caller) {
     let _ = VISIT.try_with(|visit| visit.by.set(of(caller)));
 }
 
+/// Says that the current [`through`] serves the directory of a tenant, by its token.
+pub fn identify_directory(tenant: &TenantId, token: &str) {
+    let by = Actor::Directory {
+        tenant: tenant.clone(),
+        token: token.to_owned(),
+    };
+    let _ = VISIT.try_with(|visit| visit.by.set(by));
+}
+
 /// Says which request with a key is being carried out from now on; `None` = none any more. Each change that is
 /// an act notes in its own transaction that the request has changed something.
 pub fn set_request(request: Option<KeyedRequest>) {
@@ -186,7 +200,7 @@ pub fn address() -> Option<IpAddr> {
 pub fn person() -> Option<(TenantId, UserId)> {
     match current().by {
         Actor::Person { tenant, user, .. } => Some((tenant, user)),
-        Actor::Operator | Actor::Gateway | Actor::Stranger => None,
+        Actor::Directory { .. } | Actor::Operator | Actor::Gateway | Actor::Stranger => None,
     }
 }
 

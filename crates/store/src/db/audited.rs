@@ -45,6 +45,10 @@ const TABLES: &[AuditedTable] = &[
     all("user_groups"),
     all("group_members"),
     all("group_roles"),
+    but("scim_tokens", &["last_used_at"]),
+    all("directory_people"),
+    all("directory_groups"),
+    all("group_access"),
     but("session_readings", &["seen_at"]),
     AuditedTable {
         name: "session_transfers",

@@ -1,10 +1,12 @@
 //! Finds the user to whom a secret gives access, and hashes secrets for storage.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
 use super::super::Error;
+use super::api_keys::StoredGrant;
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Caller, Rights, Role, Tenant, Timestamp, User};
 
@@ -41,6 +43,16 @@ pub struct Admission {
     pub created_at: Timestamp,
     /// The approximate time of its last use.
     pub used_at: Timestamp,
+    /// The account by which a browser signed in; `None` = by a password or a link, or it is a key.
+    pub account: Option<AccountName>,
+}
+
+/// The name of an account elsewhere, by which a person signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccountName {
+    pub issuer: String,
+    /// The account's id at the issuer.
+    pub subject: String,
 }
 
 /// Builds a query for the columns of [`AdmissionRow`]: those of the credential, then those of the user, with
@@ -75,11 +87,23 @@ pub(super) struct AdmissionRow {
     role: String,
     is_installation_admin: bool,
     custom_rights: Option<String>,
+    /// What a key may do; sign-ins have no such columns.
+    #[sqlx(default)]
+    scopes: Option<String>,
+    #[sqlx(default)]
+    sessions: Option<String>,
+    #[sqlx(default)]
+    servers: Option<String>,
+    #[sqlx(default)]
+    issuer: Option<String>,
+    #[sqlx(default)]
+    subject: Option<String>,
 }
 
 impl AdmissionRow {
     pub(super) fn into_admission(self) -> Result<Admission, Error> {
         let tenant = tenant_id(self.tenant)?;
+        let grant = StoredGrant::new(self.scopes, self.sessions, self.servers).into_grant();
         Ok(Admission {
             credential: self.credential,
             caller: Caller {
@@ -96,9 +120,14 @@ impl AdmissionRow {
                 },
                 custom_rights: Rights::from_text(&self.custom_rights.unwrap_or_default()),
                 credential: None,
+                grant: (!grant.is_unlimited()).then(|| Arc::new(grant)),
             },
             created_at: Timestamp(self.created_at),
             used_at: Timestamp(self.used_at),
+            account: self
+                .issuer
+                .zip(self.subject)
+                .map(|(issuer, subject)| AccountName { issuer, subject }),
         })
     }
 }

@@ -1,11 +1,14 @@
 //! Stores API keys, which are looked up by the hash of their secret.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
 use super::user_id;
-use sepal_core::domain::{ApiKeyId, TenantId, Timestamp, UserId};
+use sepal_core::domain::{ApiKeyId, KeyGrant, KeyScopes, SessionId, TenantId, Timestamp, UserId};
 
 /// A key as people see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
     /// The time from which the key is not valid any more; `None` = it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// What the key may do beyond what its user may.
+    pub grant: KeyGrant,
 }
 
 /// A key to add.
@@ -39,6 +44,8 @@ pub struct NewApiKey {
     pub hash: SecretHash,
     /// The time from which the key is not valid any more; `None` = it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// What the key may do beyond what its user may.
+    pub grant: KeyGrant,
 }
 
 /// Access to the stored API keys.
@@ -53,15 +60,19 @@ impl<'s> ApiKeys<'s> {
 
     /// Adds a key of an existing user.
     pub async fn add(&self, key: &NewApiKey, now: Timestamp) -> Result<(), Error> {
+        let stored = StoredGrant::of(&key.grant);
         let act = Act::new(ActName::KeyAdded, &key.tenant, "key", key.id.as_str())
             .detail("user", key.user.as_str())
             .detail("name", key.name.as_str())
-            .detail("expiresAt", key.expires_at.map(|at| at.0));
+            .detail("expiresAt", key.expires_at.map(|at| at.0))
+            .detail("scopes", stored.scopes.as_deref())
+            .detail("sessions", stored.sessions.as_deref())
+            .detail("servers", stored.servers.as_deref());
         self.db
             .record(
                 act,
-                "INSERT INTO api_keys (tenant, id, user_id, name, hash, created_at, expires_at) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
+                "INSERT INTO api_keys (tenant, id, user_id, name, hash, created_at, expires_at, scopes, \
+                 sessions, servers) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                 args![
                     key.tenant.as_str(),
                     key.id.as_str(),
@@ -69,7 +80,10 @@ impl<'s> ApiKeys<'s> {
                     key.name.as_str(),
                     key.hash.as_str(),
                     now.0,
-                    key.expires_at.map(|at| at.0)
+                    key.expires_at.map(|at| at.0),
+                    stored.scopes.as_deref(),
+                    stored.sessions.as_deref(),
+                    stored.servers.as_deref()
                 ],
             )
             .await?;
@@ -81,8 +95,8 @@ impl<'s> ApiKeys<'s> {
         let rows: Vec<KeyRow> = self
             .db
             .fetch_all(
-                "SELECT id, user_id, name, created_at, last_used_at, revoked_at, expires_at \
-                 FROM api_keys WHERE tenant = $1 ORDER BY created_at DESC, id",
+                "SELECT id, user_id, name, created_at, last_used_at, revoked_at, expires_at, scopes, \
+                 sessions, servers FROM api_keys WHERE tenant = $1 ORDER BY created_at DESC, id",
                 args![tenant.as_str()],
             )
             .await?;
@@ -118,7 +132,8 @@ impl<'s> ApiKeys<'s> {
             .db
             .fetch_optional(
                 person_of!(
-                    "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at",
+                    "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at, c.scopes, \
+                     c.sessions, c.servers",
                     "api_keys c",
                     "WHERE c.hash = $1 AND c.revoked_at IS NULL \
                      AND (c.expires_at IS NULL OR c.expires_at > $2)"
@@ -140,7 +155,8 @@ impl<'s> ApiKeys<'s> {
             .db
             .fetch_optional(
                 person_of!(
-                    "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at",
+                    "c.id AS credential, c.created_at, coalesce(c.last_used_at, 0) AS used_at, c.scopes, \
+                     c.sessions, c.servers",
                     "api_keys c",
                     "WHERE c.tenant = $1 AND c.id = $2 AND c.revoked_at IS NULL \
                      AND (c.expires_at IS NULL OR c.expires_at > $3)"
@@ -177,6 +193,65 @@ struct KeyRow {
     last_used_at: Option<i64>,
     revoked_at: Option<i64>,
     expires_at: Option<i64>,
+    #[sqlx(flatten)]
+    grant: StoredGrant,
+}
+
+/// What a key may do, as the database has it; null = no limit.
+#[derive(sqlx::FromRow)]
+pub(super) struct StoredGrant {
+    scopes: Option<String>,
+    sessions: Option<String>,
+    servers: Option<String>,
+}
+
+impl StoredGrant {
+    fn of(grant: &KeyGrant) -> Self {
+        let sessions = grant.sessions.as_ref();
+        let ids = |ids: &BTreeSet<SessionId>| {
+            let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
+            ids.join(" ")
+        };
+        let names = |names: &Arc<BTreeSet<String>>| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            names.join(" ")
+        };
+        Self {
+            scopes: (!grant.scopes.is_all()).then(|| grant.scopes.to_text()),
+            sessions: sessions.map(ids),
+            servers: grant.servers.as_ref().map(names),
+        }
+    }
+
+    pub(super) fn new(
+        scopes: Option<String>,
+        sessions: Option<String>,
+        servers: Option<String>,
+    ) -> Self {
+        Self {
+            scopes,
+            sessions,
+            servers,
+        }
+    }
+
+    /// What cannot be read allows nothing.
+    pub(super) fn into_grant(self) -> KeyGrant {
+        let words = |text: String| -> Vec<String> {
+            text.split_whitespace().map(ToOwned::to_owned).collect()
+        };
+        let sessions = self.sessions.map(words);
+        let servers = self.servers.map(words);
+        KeyGrant {
+            scopes: match self.scopes {
+                Some(text) => KeyScopes::from_text(&text),
+                None => KeyScopes::all(),
+            },
+            sessions: sessions
+                .map(|ids| ids.iter().filter_map(|id| SessionId::parse(id)).collect()),
+            servers: servers.map(|names| Arc::new(names.into_iter().collect())),
+        }
+    }
 }
 
 impl KeyRow {
@@ -189,6 +264,7 @@ impl KeyRow {
             last_used_at: self.last_used_at.map(Timestamp),
             revoked_at: self.revoked_at.map(Timestamp),
             expires_at: self.expires_at.map(Timestamp),
+            grant: self.grant.into_grant(),
         })
     }
 }

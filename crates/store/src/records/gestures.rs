@@ -144,18 +144,20 @@ impl<'s> Gestures<'s> {
         Ok(Some(Gesture { means, calls }))
     }
 
-    /// Uses up a gesture. Returns true if it was made for changing passkeys, and therefore approves no call.
+    /// Uses up a gesture. Returns its means if it was made for changing passkeys, and therefore approves no call.
     pub async fn take_change(
         &self,
         tenant: &TenantId,
         user: &UserId,
         hash: &SecretHash,
         now: Timestamp,
-    ) -> Result<bool, Error> {
-        let Some((_, _, calls)) = self.take(tenant, user, hash, PROOF, now).await? else {
-            return Ok(false);
+    ) -> Result<Option<GestureMeans>, Error> {
+        let Some((_, means, calls)) = self.take(tenant, user, hash, PROOF, now).await? else {
+            return Ok(None);
         };
-        Ok(read_calls(&calls)?.is_empty())
+        let is_for_changes = read_calls(&calls)?.is_empty();
+        let means = GestureMeans::parse(&means.unwrap_or_default());
+        Ok(means.filter(|_| is_for_changes))
     }
 
     async fn take(

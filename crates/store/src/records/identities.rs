@@ -6,6 +6,7 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::admission::AccountName;
 use super::user_groups::GroupsChange;
 use super::user_id;
 use super::users::{INSERT_USER, NewUser, args_of_user};
@@ -43,6 +44,20 @@ impl<'s> Identities<'s> {
                    WHERE tenant = $1 AND issuer = $2 AND subject = $3";
         let row: Option<(String,)> = self.db.fetch_optional(sql, key(tenant, identity)).await?;
         row.map(|(id,)| user_id(id)).transpose()
+    }
+
+    /// The accounts by which a user signs in, the last used first.
+    pub async fn of_user(
+        &self,
+        tenant: &TenantId,
+        user: &UserId,
+    ) -> Result<Vec<AccountName>, Error> {
+        let sql = "SELECT issuer, subject FROM identities WHERE tenant = $1 AND user_id = $2 \
+                   ORDER BY last_used_at DESC, issuer, subject";
+        let whom = args![tenant.as_str(), user.as_str()];
+        let rows: Vec<(String, String)> = self.db.fetch_all(sql, whom).await?;
+        let account = |(issuer, subject)| AccountName { issuer, subject };
+        Ok(rows.into_iter().map(account).collect())
     }
 
     /// Returns true if a user signs in by an account.

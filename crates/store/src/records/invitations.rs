@@ -24,7 +24,7 @@ macro_rules! open_invitation {
              AND EXISTS (SELECT 1 FROM tenants t WHERE t.id = i.tenant AND t.suspended_at IS NULL) \
              AND (i.invited_by IS NULL OR EXISTS (SELECT 1 FROM users u WHERE u.id = i.invited_by \
              AND NOT u.is_disabled AND (u.is_installation_admin OR (u.tenant = i.tenant \
-             AND (u.role = 'owner' OR (i.role IN ('viewer', 'member') OR ",
+             AND (u.role = 'owner' OR (i.role IN ('viewer', 'approver', 'member') OR ",
             $crate::records::given_rights::has_right!("people.manage_admins"),
             ") AND (u.role = 'admin' OR ",
             $crate::records::given_rights::has_right!("people.manage"),

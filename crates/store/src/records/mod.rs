@@ -13,9 +13,11 @@ mod calibrations;
 mod checkpoints;
 mod compaction_defaults;
 mod custom_roles;
+mod directories;
 mod dry_run_results;
 mod gestures;
 mod given_rights;
+mod group_access;
 mod idempotency_keys;
 mod identities;
 mod installation;
@@ -33,6 +35,7 @@ mod passkeys;
 mod providers;
 mod rules;
 mod sandboxes;
+mod scim_tokens;
 mod secrets;
 mod server_offers;
 mod session_readings;
@@ -51,7 +54,7 @@ mod versions;
 mod web_sessions;
 mod webhooks;
 
-pub use admission::{Admission, SecretHash};
+pub use admission::{AccountName, Admission, SecretHash};
 pub use api_keys::{ApiKey, ApiKeys, NewApiKey};
 pub use assistants::{
     AssistantAccess, AssistantLevel, AssistantRow, AssistantVersion, Assistants, MOST_VERSIONS,
@@ -67,8 +70,13 @@ pub use calibrations::{CalibrationRow, Calibrations};
 pub use checkpoints::{Checkpoints, WorkspaceBase, WorkspaceEntries};
 pub use compaction_defaults::CompactionDefaults;
 pub use custom_roles::{CustomRole, CustomRoles, ListedRole};
+pub use directories::{
+    DIRECTORY, Directories, DirectoryEntry, DirectoryGroup, DirectoryKey, DirectoryMember,
+    DirectoryPerson, MembersOf, PeopleWanted,
+};
 pub use dry_run_results::DryRunResults;
 pub use gestures::{GestureStage, Gestures, NewGesture};
+pub use group_access::{GroupAccesses, NamedThing};
 pub use idempotency_keys::{
     IdempotencyKeys, KEY_LIFE_MS, KeptAnswer, KeyOutcome, KeyedRequest, MOST_KEYS,
 };
@@ -84,12 +92,13 @@ pub use notifications::{
     AttemptOutcome, DueNotification, NotificationEvent, NotificationKey, NotificationTarget,
     Notifications,
 };
-pub use oidc_flows::{EndedAt, OidcFlow, OidcFlows};
+pub use oidc_flows::{EndedAt, OidcFlow, OidcFlows, StepUp};
 pub use packages::{InstallationRow, PackageVolume, Packages};
-pub use passkeys::{MOST_PASSKEYS, PasskeyRow, Passkeys};
+pub use passkeys::{MOST_PASSKEYS, OwnedPasskey, PasskeyRow, Passkeys};
 pub use providers::{ProviderRow, Providers};
 pub use rules::{MOST_RULES, RuleRow, RuleUses, Rules};
 pub use sandboxes::{ListedSandbox, SandboxRow, Sandboxes};
+pub use scim_tokens::{ScimToken, ScimTokens};
 pub use secrets::{SecretRow, Secrets};
 pub use server_offers::ServerOffers;
 pub use session_readings::{ListedReading, Reading, SessionReadings};
@@ -110,7 +119,7 @@ pub use usage::{
     UsageBy, UsageFilter, UsageGroup, UsageProgress, UsageRows,
 };
 pub use user_groups::{GroupMember, GroupsChange, ListedGroup, UserGroup, UserGroups};
-pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserRecord, Users};
+pub use users::{FirstOwner, ListedUser, MailChoice, NewUser, UserKind, UserRecord, Users};
 pub use versions::RecordVersions;
 pub use web_sessions::{Identity, NewWebSession, SignIn, WebSessions};
 pub use webhooks::{Address, Attempt, WebhookRow, Webhooks};
@@ -178,6 +187,12 @@ impl Records {
         custom_roles: CustomRoles,
         /// Groups of people.
         user_groups: UserGroups,
+        /// Tokens of directories that manage people and groups.
+        scim_tokens: ScimTokens,
+        /// What directories say of people and groups.
+        directories: Directories,
+        /// The models and servers that groups name.
+        group_access: GroupAccesses,
         /// Links by which new people enter.
         invitations: Invitations,
         /// Accounts at OpenID providers by which people sign in.

@@ -4,8 +4,9 @@ use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, Statement, args};
 use super::admission::SecretHash;
-use super::tenant_id;
-use sepal_core::domain::{TenantId, Timestamp};
+use super::{from_json, tenant_id, to_json};
+use sepal_core::domain::{GestureCall, TenantId, Timestamp, UserId};
+use serde::{Deserialize, Serialize};
 
 /// A sign-in that a browser began.
 #[derive(Clone)]
@@ -19,6 +20,17 @@ pub struct OidcFlow {
     /// The path of the page to which the person returns.
     pub return_to: String,
     pub expires_at: Timestamp,
+    /// What the person confirms; `None` = they sign in.
+    pub step_up: Option<StepUp>,
+}
+
+/// What a person confirms at their provider.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepUp {
+    pub tenant: TenantId,
+    pub user: UserId,
+    /// The calls that they approve by it.
+    pub calls: Vec<GestureCall>,
 }
 
 /// The sign-ins that a provider ended.
@@ -44,14 +56,17 @@ impl<'s> OidcFlows<'s> {
 
     /// Stores a flow.
     pub async fn add(&self, new: &OidcFlow) -> Result<(), Error> {
-        let sql = "INSERT INTO oidc_flows (hash, browser, provider, return_to, expires_at) \
-                   VALUES ($1, $2, $3, $4, $5)";
+        let sql = "INSERT INTO oidc_flows (hash, browser, provider, return_to, expires_at, step_up) \
+                   VALUES ($1, $2, $3, $4, $5, $6)";
+        let step_up = new.step_up.as_ref();
+        let step_up = step_up.map(|it| to_json("step-up", it)).transpose()?;
         let values = args![
             new.state.as_str(),
             new.browser.as_str(),
             new.provider.as_str(),
             new.return_to.as_str(),
-            new.expires_at.0
+            new.expires_at.0,
+            step_up.as_deref()
         ];
         self.db.execute(sql, values).await?;
         Ok(())
@@ -67,10 +82,27 @@ impl<'s> OidcFlows<'s> {
         now: Timestamp,
     ) -> Result<Option<String>, Error> {
         let sql = "DELETE FROM oidc_flows WHERE hash = $1 AND browser = $2 AND provider = $3 \
-                   AND expires_at > $4 RETURNING return_to";
+                   AND expires_at > $4 AND step_up IS NULL RETURNING return_to";
         let values = args![state.as_str(), browser.as_str(), provider, now.0];
         let rows: Vec<(String,)> = self.db.execute_returning(sql, values).await?;
         Ok(rows.into_iter().next().map(|(return_to,)| return_to))
+    }
+
+    /// Uses up a flow in which somebody confirms something. Returns the provider's name and what they confirm; `None`
+    /// as for [`Self::take`].
+    pub async fn take_step_up(
+        &self,
+        state: &SecretHash,
+        browser: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<(String, StepUp)>, Error> {
+        let sql = "DELETE FROM oidc_flows WHERE hash = $1 AND browser = $2 AND expires_at > $3 \
+                   AND step_up IS NOT NULL RETURNING provider, step_up";
+        let values = args![state.as_str(), browser.as_str(), now.0];
+        let rows: Vec<(String, String)> = self.db.execute_returning(sql, values).await?;
+        let row = rows.into_iter().next();
+        row.map(|(provider, text)| Ok((provider, from_json("step-up", &text)?)))
+            .transpose()
     }
 
     /// The sign-ins, of any tenant, that end with a session or an account at an issuer: their tenants and ids.
@@ -106,15 +138,17 @@ impl<'s> OidcFlows<'s> {
              ON CONFLICT (hash) DO NOTHING",
             args![token.as_str(), expires_at.0],
         )];
-        statements.extend(sign_ins.iter().map(|(tenant, id)| {
-            let act = Act::new(ActName::SignedOut, tenant, "sign_in", id.as_str());
-            Statement::new(
-                "DELETE FROM web_sessions WHERE tenant = $1 AND id = $2",
-                args![tenant.as_str(), id.as_str()],
-            )
-            .recorded(act.detail("byProvider", true))
-        }));
+        statements.extend(ended(sign_ins));
         Ok(self.db.execute_all(statements).await?.is_some())
+    }
+
+    /// Ends sign-ins for which no logout token was sent.
+    pub async fn end(&self, sign_ins: &[(TenantId, String)]) -> Result<(), Error> {
+        if !sign_ins.is_empty() {
+            let statements = ended(sign_ins).collect();
+            self.db.execute_all(statements).await?;
+        }
+        Ok(())
     }
 
     /// Deletes expired flows and the memory of expired logout tokens.
@@ -127,4 +161,16 @@ impl<'s> OidcFlows<'s> {
         }
         Ok(())
     }
+}
+
+/// The statements that end sign-ins because a provider says so.
+fn ended(sign_ins: &[(TenantId, String)]) -> impl Iterator<Item = Statement> {
+    sign_ins.iter().map(|(tenant, id)| {
+        let act = Act::new(ActName::SignedOut, tenant, "sign_in", id.as_str());
+        Statement::new(
+            "DELETE FROM web_sessions WHERE tenant = $1 AND id = $2",
+            args![tenant.as_str(), id.as_str()],
+        )
+        .recorded(act.detail("byProvider", true))
+    })
 }

@@ -3,6 +3,8 @@
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
+use super::admission::SecretHash;
+use super::{tenant_id, user_id};
 use sepal_core::domain::{TenantId, Timestamp, UserId};
 
 /// The most passkeys of one person.
@@ -27,6 +29,14 @@ pub struct PasskeyRow {
     pub last_used_at: Option<Timestamp>,
 }
 
+/// A passkey with its person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnedPasskey {
+    pub tenant: TenantId,
+    pub user: UserId,
+    pub row: PasskeyRow,
+}
+
 /// Access to the stored passkeys.
 pub struct Passkeys<'s> {
     db: &'s Db,
@@ -45,6 +55,54 @@ impl<'s> Passkeys<'s> {
         let values = args![tenant.as_str(), user.as_str()];
         let rows: Vec<Row> = self.db.fetch_all(sql, values).await?;
         rows.into_iter().map(passkey_row).collect()
+    }
+
+    /// The passkeys of all tenants with this id and relying party. One tenant has at most one; there are several only
+    /// if somebody registered a copy of the id elsewhere, so whoever uses one has to check whose it is.
+    pub async fn find(&self, id: &str, relying_party: &str) -> Result<Vec<OwnedPasskey>, Error> {
+        let sql = "SELECT id, name, relying_party, public_key, counter, transports, created_at, \
+                   last_used_at, tenant, user_id FROM passkeys WHERE id = $1 AND relying_party = $2 \
+                   ORDER BY created_at LIMIT 8";
+        let rows: Vec<OwnedRow> = self.db.fetch_all(sql, args![id, relying_party]).await?;
+        rows.into_iter()
+            .map(|row| {
+                let (id, name, party, key, counter, transports, created, last, tenant, user) = row;
+                Ok(OwnedPasskey {
+                    tenant: tenant_id(tenant)?,
+                    user: user_id(user)?,
+                    row: passkey_row((id, name, party, key, counter, transports, created, last))?,
+                })
+            })
+            .collect()
+    }
+
+    /// Stores a challenge for a browser in which somebody signs in, and deletes expired ones.
+    pub async fn add_challenge(
+        &self,
+        hash: &SecretHash,
+        ceremony: &str,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        let old = "DELETE FROM passkey_challenges WHERE expires_at <= $1";
+        self.db.keep_up(old, args![now.0]).await?;
+        let sql = "INSERT INTO passkey_challenges (hash, ceremony, expires_at) VALUES ($1, $2, $3)";
+        let values = args![hash.as_str(), ceremony, expires_at.0];
+        self.db.execute(sql, values).await?;
+        Ok(())
+    }
+
+    /// Uses up such a challenge, and returns the state of the relying party.
+    pub async fn take_challenge(
+        &self,
+        hash: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<String>, Error> {
+        let sql = "DELETE FROM passkey_challenges WHERE hash = $1 AND expires_at > $2 \
+                   RETURNING ceremony";
+        let values = args![hash.as_str(), now.0];
+        let rows: Vec<(String,)> = self.db.execute_returning(sql, values).await?;
+        Ok(rows.into_iter().next().map(|(ceremony,)| ceremony))
     }
 
     /// Adds a passkey. Returns false if a passkey with this id exists, whoever has it, or the person already
@@ -112,9 +170,12 @@ impl<'s> Passkeys<'s> {
         Ok(self.db.record(act, sql, values).await? > 0)
     }
 
-    /// Deletes a passkey. Returns false if the person has none with this id.
+    /// Deletes a passkey. Returns false if the person has none with this id, or signs in by passkeys alone and has no
+    /// other one.
     pub async fn remove(&self, tenant: &TenantId, user: &UserId, id: &str) -> Result<bool, Error> {
-        let sql = "DELETE FROM passkeys WHERE tenant = $1 AND user_id = $2 AND id = $3";
+        let sql = "DELETE FROM passkeys WHERE tenant = $1 AND user_id = $2 AND id = $3 AND NOT EXISTS \
+                   (SELECT 1 FROM users u WHERE u.tenant = $1 AND u.id = $2 AND u.is_passkey_only \
+                   AND (SELECT COUNT(*) FROM passkeys p WHERE p.tenant = $1 AND p.user_id = $2) < 2)";
         let values = args![tenant.as_str(), user.as_str(), id];
         let act = of(ActName::PasskeyRemoved, tenant, id);
         Ok(self.db.record(act, sql, values).await? > 0)
@@ -135,6 +196,19 @@ type Row = (
     i64,
     i64,
     Option<i64>,
+);
+
+type OwnedRow = (
+    String,
+    String,
+    String,
+    String,
+    String,
+    i64,
+    i64,
+    Option<i64>,
+    String,
+    String,
 );
 
 fn passkey_row(row: Row) -> Result<PasskeyRow, Error> {

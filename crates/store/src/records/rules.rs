@@ -10,7 +10,7 @@ use super::super::db::{Db, args};
 use super::{from_json, to_json, user_id};
 use sepal_core::domain::{Digest, TenantId, Timestamp, UserId};
 
-/// The most rules of one person, and of a tenant's admins. The limit exists because every call is checked
+/// The most rules of one person, of one group, and of a tenant's admins. The limit exists because every call is checked
 /// against each rule.
 pub const MOST_RULES: i64 = 200;
 
@@ -18,8 +18,11 @@ pub const MOST_RULES: i64 = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleRow {
     pub rule: Rule,
-    /// The person to whose sessions it applies; `None` = the sessions of everyone in the tenant.
+    /// The person to whose sessions it applies; `None` = the sessions of a group's members, or of everyone in
+    /// the tenant.
     pub owner: Option<UserId>,
+    /// The id of the group to whose members' sessions it applies; `None` = it is of a person or the tenant.
+    pub group: Option<String>,
     pub created_by: UserId,
     pub created_at: Timestamp,
 }
@@ -43,17 +46,19 @@ impl<'s> Rules<'s> {
 
     /// All rules of a tenant, including those of its users, oldest first.
     pub async fn list(&self, tenant: &TenantId) -> Result<Vec<RuleRow>, Error> {
-        let sql = "SELECT owner, body, created_by, created_at FROM rules WHERE tenant = $1 \
+        let sql = "SELECT owner, group_id, body, created_by, created_at FROM rules WHERE tenant = $1 \
                    ORDER BY created_at, id";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![tenant.as_str()]).await?;
         rows.into_iter().map(rule_row).collect()
     }
 
-    /// Adds a rule. Returns false if its owner, or the tenant, already has [`MOST_RULES`].
+    /// Adds a rule. Returns false if its owner, its group or the tenant already has [`MOST_RULES`], or if the
+    /// group does not exist.
     pub async fn add(&self, tenant: &TenantId, row: &RuleRow) -> Result<bool, Error> {
-        let sql = "INSERT INTO rules (tenant, id, owner, body, created_by, created_at) \
-                   SELECT $1, $2, $3, $4, $5, $6 WHERE \
-                   (SELECT COUNT(*) FROM rules WHERE tenant = $1 AND owner = $3) < $7";
+        let sql = "INSERT INTO rules (tenant, id, owner, body, created_by, created_at, group_id) \
+                   SELECT $1, $2, $3, $4, $5, $6, $8 WHERE \
+                   (SELECT COUNT(*) FROM rules WHERE tenant = $1 AND owner = $3 AND group_id = $8) < $7 \
+                   AND ($8 = '' OR EXISTS (SELECT 1 FROM user_groups WHERE tenant = $1 AND id = $8))";
         let body = to_json("rule", &row.rule)?;
         let values = args![
             tenant.as_str(),
@@ -62,7 +67,8 @@ impl<'s> Rules<'s> {
             body.as_str(),
             row.created_by.as_str(),
             row.created_at.0,
-            MOST_RULES
+            MOST_RULES,
+            row.group.as_deref().unwrap_or_default()
         ];
         let act = of(
             ActName::RuleAdded,
@@ -70,12 +76,16 @@ impl<'s> Rules<'s> {
             row.rule.id.as_str(),
             row.owner.as_ref(),
         );
+        let act = match &row.group {
+            Some(group) => act.detail("group", group.as_str()),
+            None => act,
+        };
         // The conditions of a rule may hold arguments of calls, so its hash stands for it.
         let act = act.detail("hash", Digest::of_bytes(body.as_bytes()).as_str());
         Ok(self.db.record(act, sql, values).await? > 0)
     }
 
-    /// Deletes a rule of this owner. Returns true if it existed.
+    /// Deletes a rule of this owner; without one, of a group or the tenant. Returns true if it existed.
     pub async fn remove(
         &self,
         tenant: &TenantId,
@@ -113,12 +123,13 @@ fn of(name: ActName, tenant: &TenantId, id: &str, owner: Option<&UserId>) -> Act
     Act::new(name, tenant, "rule", id).detail("owner", owner.map(UserId::as_str))
 }
 
-type Row = (String, String, String, i64);
+type Row = (String, String, String, String, i64);
 
-fn rule_row((owner, body, created_by, created_at): Row) -> Result<RuleRow, Error> {
+fn rule_row((owner, group, body, created_by, created_at): Row) -> Result<RuleRow, Error> {
     Ok(RuleRow {
         rule: from_json("rule", &body)?,
         owner: (!owner.is_empty()).then(|| user_id(owner)).transpose()?,
+        group: (!group.is_empty()).then_some(group),
         created_by: user_id(created_by)?,
         created_at: Timestamp(created_at),
     })

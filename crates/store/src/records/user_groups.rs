@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Arg, Db, Statement, args, taken};
+use super::super::versions::RecordName;
 use super::custom_roles::CustomRole;
 use super::users::name_key;
 use super::{tenant_id, user_id};
@@ -35,7 +36,8 @@ pub struct ListedGroup {
 pub struct GroupMember {
     pub user: UserId,
     pub name: String,
-    /// The issuer whose groups made the person a member at their last sign-in; `None` = somebody added them here.
+    /// The issuer whose groups made the person a member at their last sign-in, or `scim` for the directory; `None`
+    /// = somebody added them here.
     pub issuer: Option<String>,
 }
 
@@ -110,7 +112,8 @@ impl<'s> UserGroups<'s> {
         Ok(changed.map_err(taken(&group.name))? > 0)
     }
 
-    /// Deletes a group; its members stay in the tenant. Returns false if it does not exist.
+    /// Deletes a group with its rules and budgets and what it names; its members stay in the tenant. Returns
+    /// false if it does not exist.
     pub async fn remove(&self, tenant: &TenantId, id: &str) -> Result<bool, Error> {
         let which = || args![tenant.as_str(), id];
         let done = self
@@ -124,6 +127,34 @@ impl<'s> UserGroups<'s> {
                     "DELETE FROM group_roles WHERE tenant = $1 AND group_id = $2",
                     which(),
                 ),
+                Statement::new(
+                    "DELETE FROM directory_groups WHERE tenant = $1 AND group_id = $2",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM group_access WHERE tenant = $1 AND group_id = $2",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM rules WHERE tenant = $1 AND group_id = $2",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM group_spend WHERE tenant = $1 AND group_id = $2",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM budget_warnings WHERE tenant = $1 \
+                     AND level IN ('group_each', 'group_pooled') \
+                     AND (subject = $2 OR subject LIKE $2 || ' %')",
+                    which(),
+                ),
+                Statement::new(
+                    "DELETE FROM budgets WHERE tenant = $1 \
+                     AND level IN ('group_each', 'group_pooled') AND subject = $2",
+                    which(),
+                )
+                .changing(RecordName::budgets(tenant)),
                 Statement::required(
                     "DELETE FROM user_groups WHERE tenant = $1 AND id = $2",
                     which(),

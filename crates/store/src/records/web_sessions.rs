@@ -18,6 +18,8 @@ pub struct NewWebSession {
     pub hash: SecretHash,
     /// The user's password hash that was verified, if the user signed in with a password.
     pub verified: Option<String>,
+    /// True if the user signed in by a passkey.
+    pub by_passkey: bool,
 }
 
 /// An account at an OpenID provider.
@@ -63,7 +65,8 @@ impl<'s> WebSessions<'s> {
             .db
             .fetch_optional(
                 person_of!(
-                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at",
+                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at, c.issuer, \
+                     c.subject",
                     "web_sessions c",
                     "WHERE c.hash = $1"
                 ),
@@ -79,7 +82,8 @@ impl<'s> WebSessions<'s> {
             .db
             .fetch_optional(
                 person_of!(
-                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at",
+                    "c.id AS credential, c.created_at, c.last_seen_at AS used_at, c.issuer, \
+                     c.subject",
                     "web_sessions c",
                     "WHERE c.tenant = $1 AND c.id = $2"
                 ),
@@ -140,7 +144,8 @@ impl<'s> WebSessions<'s> {
 }
 
 /// The statement that adds a sign-in, by a password or a link, or by an account at a provider. It is required: it
-/// changes nothing if, meanwhile, the user was disabled, their tenant suspended or their password changed.
+/// changes nothing if, meanwhile, the user was disabled, their tenant suspended or their password changed. Whatever the
+/// door, a service account is never signed in.
 pub(super) fn insert(
     new: &NewWebSession,
     identity: Option<&Identity>,
@@ -149,15 +154,18 @@ pub(super) fn insert(
     let mut act = Act::new(ActName::SignedIn, &new.tenant, "sign_in", new.id.as_str())
         .by(&new.tenant, &new.user)
         .detail("password", new.verified.is_some());
+    if new.by_passkey {
+        act = act.detail("passkey", true);
+    }
     if let Some(identity) = identity {
         act = act.detail("issuer", identity.issuer.as_str());
     }
     Statement::required(
         "INSERT INTO web_sessions (tenant, id, user_id, hash, created_at, last_seen_at, issuer, \
          subject, sid) SELECT tenant, $2, id, $4, $5, $5, $7, $8, $9 FROM users \
-         WHERE tenant = $1 AND id = $3 AND NOT is_disabled AND NOT EXISTS (SELECT 1 FROM tenants \
+         WHERE tenant = $1 AND id = $3 AND NOT is_disabled AND NOT is_service AND NOT EXISTS (SELECT 1 FROM tenants \
          WHERE tenants.id = $1 AND suspended_at IS NOT NULL) AND password_hash IS NOT DISTINCT FROM \
-         coalesce($6, password_hash)",
+         coalesce($6, password_hash) AND ($6 IS NULL OR NOT is_passkey_only)",
         args![
             new.tenant.as_str(),
             new.id.as_str(),

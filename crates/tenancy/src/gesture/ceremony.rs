@@ -11,6 +11,7 @@ use webauthn_rp::AuthenticatedCredential;
 use webauthn_rp::bin::{Decode as _, Encode as _};
 use webauthn_rp::request::auth::{
     AllowedCredentials, AuthenticationVerificationOptions, AuthenticatorAttachmentEnforcement,
+    DiscoverableAuthenticationServerState, DiscoverableCredentialRequestOptions,
     NonDiscoverableAuthenticationServerState, NonDiscoverableCredentialRequestOptions,
 };
 use webauthn_rp::request::register::{
@@ -20,13 +21,13 @@ use webauthn_rp::request::register::{
 use webauthn_rp::request::{
     AsciiDomain, Credentials as _, PublicKeyCredentialDescriptor, RpId, UserVerificationRequirement,
 };
-use webauthn_rp::response::auth::NonDiscoverableAuthentication;
+use webauthn_rp::response::auth::{DiscoverableAuthentication, NonDiscoverableAuthentication};
 use webauthn_rp::response::register::{CompressedPubKey, DynamicState, Registration, StaticState};
 use webauthn_rp::response::{AuthTransports, CredentialId};
 
 use super::LIFE_MS;
-use sepal_core::domain::Caller;
-use sepal_store::records::PasskeyRow;
+use sepal_core::domain::{Caller, TenantId, UserId};
+use sepal_store::records::{OwnedPasskey, PasskeyRow};
 
 /// Bytes of the handle by which authenticators know a person.
 const HANDLE: usize = 32;
@@ -85,7 +86,7 @@ pub(super) fn ask_registration(
     known: &[PasskeyRow],
 ) -> Result<CeremonyChallenge, Wrong> {
     let rp_id = rp_id(party)?;
-    let handle = handle(caller)?;
+    let handle = handle(&caller.tenant.id, &caller.user.id)?;
     let name = Username::try_from(caller.user.name.as_str()).map_err(Wrong::of)?;
     let user = PublicKeyCredentialUserEntity {
         name,
@@ -153,6 +154,18 @@ pub(super) fn ask_assertion(
     )
 }
 
+/// Makes a challenge for a browser in which somebody signs in: any passkey that it keeps for this party may answer.
+pub(super) fn ask_sign_in(party: &RelyingParty) -> Result<CeremonyChallenge, Wrong> {
+    let rp_id = rp_id(party)?;
+    let mut options = DiscoverableCredentialRequestOptions::passkey(&rp_id);
+    options.0.timeout = LIFE;
+    let (server, client) = options.start_ceremony().map_err(Wrong::of)?;
+    asked(
+        serde_json::to_value(&client),
+        &server.encode().map_err(Wrong::of)?,
+    )
+}
+
 /// Verifies that a passkey of this person answered the challenge. Returns the new value of its counter.
 pub(super) fn check_assertion(
     party: &RelyingParty,
@@ -162,31 +175,84 @@ pub(super) fn check_assertion(
     row: &PasskeyRow,
 ) -> Result<String, Wrong> {
     let server = NonDiscoverableAuthenticationServerState::decode(&bytes(ceremony)?);
+    let server = server.map_err(Wrong::of)?;
     let answer = serde_json::to_vec(answer).map_err(Wrong::of)?;
     let answer = NonDiscoverableAuthentication::<HANDLE>::from_json_relaxed(&answer);
     let answer = answer.map_err(Wrong::of)?;
-    let (handle, id) = (handle(caller)?, bytes(&row.id)?);
-    let id = CredentialId::<&[u8]>::decode(&id).map_err(Wrong::of)?;
-    let fixed = StaticState::<Key>::decode(&bytes(&row.public_key)?).map_err(Wrong::of)?;
-    let counter: [u8; 7] = bytes(&row.counter)?
-        .try_into()
-        .map_err(|_| Wrong("the kept counter is damaged".to_owned()))?;
-    let moving = DynamicState::decode(counter).map_err(Wrong::of)?;
-    let mut known = AuthenticatedCredential::new(id, &handle, fixed, moving).map_err(Wrong::of)?;
+    let stored = StoredPasskey::of(&caller.tenant.id, &caller.user.id, row)?;
+    let mut known = stored.credential()?;
     let origins: Vec<&str> = party.origins.iter().map(String::as_str).collect();
-    let options = AuthenticationVerificationOptions::<&str, &str> {
-        allowed_origins: &origins,
+    server
+        .verify(&rp_id(party)?, &answer, &mut known, &verification(&origins))
+        .map_err(Wrong::of)?;
+    let counter = known.dynamic_state().encode().map_err(Wrong::of)?;
+    Ok(text(&counter))
+}
+
+/// The same for a challenge of [`ask_sign_in`]: the answer has to name the person by their handle.
+pub(super) fn check_sign_in(
+    party: &RelyingParty,
+    owned: &OwnedPasskey,
+    ceremony: &str,
+    answer: &Value,
+) -> Result<String, Wrong> {
+    // The library panics over an answer without a handle.
+    let handle = answer.pointer("/response/userHandle");
+    if handle.and_then(Value::as_str).is_none_or(str::is_empty) {
+        return Err(Wrong("the answer names nobody".to_owned()));
+    }
+    let server = DiscoverableAuthenticationServerState::decode(&bytes(ceremony)?);
+    let server = server.map_err(Wrong::of)?;
+    let answer = serde_json::to_vec(answer).map_err(Wrong::of)?;
+    let answer = DiscoverableAuthentication::<HANDLE>::from_json_relaxed(&answer);
+    let answer = answer.map_err(Wrong::of)?;
+    let stored = StoredPasskey::of(&owned.tenant, &owned.user, &owned.row)?;
+    let mut known = stored.credential()?;
+    let origins: Vec<&str> = party.origins.iter().map(String::as_str).collect();
+    server
+        .verify(&rp_id(party)?, &answer, &mut known, &verification(&origins))
+        .map_err(Wrong::of)?;
+    let counter = known.dynamic_state().encode().map_err(Wrong::of)?;
+    Ok(text(&counter))
+}
+
+/// A stored passkey, read.
+struct StoredPasskey {
+    handle: UserHandle<HANDLE>,
+    id: Vec<u8>,
+    public_key: Vec<u8>,
+    counter: [u8; 7],
+}
+
+impl StoredPasskey {
+    fn of(tenant: &TenantId, user: &UserId, row: &PasskeyRow) -> Result<Self, Wrong> {
+        let counter = bytes(&row.counter)?.try_into();
+        Ok(Self {
+            handle: handle(tenant, user)?,
+            id: bytes(&row.id)?,
+            public_key: bytes(&row.public_key)?,
+            counter: counter.map_err(|_| Wrong("the kept counter is damaged".to_owned()))?,
+        })
+    }
+
+    fn credential(&self) -> Result<AuthenticatedCredential<'_, '_, HANDLE, Key>, Wrong> {
+        let id = CredentialId::<&[u8]>::decode(&self.id).map_err(Wrong::of)?;
+        let fixed = StaticState::<Key>::decode(&self.public_key).map_err(Wrong::of)?;
+        let moving = DynamicState::decode(self.counter).map_err(Wrong::of)?;
+        AuthenticatedCredential::new(id, &self.handle, fixed, moving).map_err(Wrong::of)
+    }
+}
+
+fn verification<'a>(
+    origins: &'a [&'a str],
+) -> AuthenticationVerificationOptions<'a, 'a, &'a str, &'a str> {
+    AuthenticationVerificationOptions {
+        allowed_origins: origins,
         error_on_unsolicited_extensions: false,
         auth_attachment_enforcement: AuthenticatorAttachmentEnforcement::Ignore(false),
         update_uv: true,
         ..AuthenticationVerificationOptions::default()
-    };
-    server
-        .map_err(Wrong::of)?
-        .verify(&rp_id(party)?, &answer, &mut known, &options)
-        .map_err(Wrong::of)?;
-    let counter = known.dynamic_state().encode().map_err(Wrong::of)?;
-    Ok(text(&counter))
+    }
 }
 
 /// Returns the challenge that a browser's answer is for.
@@ -225,10 +291,10 @@ fn rp_id(party: &RelyingParty) -> Result<RpId, Wrong> {
 }
 
 /// Returns the handle of a person, which never changes and reveals nothing about them.
-fn handle(caller: &Caller) -> Result<UserHandle<HANDLE>, Wrong> {
+fn handle(tenant: &TenantId, user: &UserId) -> Result<UserHandle<HANDLE>, Wrong> {
     let mut hash = Sha256::new_with_prefix(b"sepal passkey handle\0");
-    hash.update(caller.tenant.id.as_str().as_bytes());
-    hash.update(caller.user.id.as_str().as_bytes());
+    hash.update(tenant.as_str().as_bytes());
+    hash.update(user.as_str().as_bytes());
     UserHandle::decode(hash.finalize().into()).map_err(Wrong::of)
 }
 

@@ -1,20 +1,23 @@
-//! Verifies fresh gestures: a person proves right now, by a passkey or their password, that they are the one
-//! who decides, and about what. Access to the page or to one of their keys is not enough.
+//! Verifies fresh gestures: a person proves right now, by a passkey, their password or a new sign-in at their
+//! provider, that they are the one who decides, and about what. Access to the page or to one of their keys is not enough.
 
 mod ceremony;
+mod entering;
 mod passkeys;
-
-use std::net::IpAddr;
+mod stepping_up;
 
 use secrecy::SecretString;
 use serde_json::Value;
 
 pub use ceremony::RelyingParty;
-pub use passkeys::Passkeys;
+pub use passkeys::{ListedPasskeys, Passkeys};
+pub use stepping_up::{Confirmation, ResumedStepUp};
 
 use super::{Tenancy, secret};
-use sepal_core::domain::{Caller, Code, GestureCall, GestureMeans, SessionId, Timestamp};
-use sepal_store::records::{GestureStage, NewGesture, PasskeyRow, SecretHash};
+use sepal_core::domain::{
+    Caller, Code, CredentialId, GestureCall, GestureMeans, SessionId, Timestamp,
+};
+use sepal_store::records::{GestureStage, NewGesture, PasskeyRow, SecretHash, UserRecord};
 
 /// The time for which a challenge may be answered, and a gesture used.
 pub const LIFE_MS: u32 = 120_000;
@@ -65,6 +68,8 @@ pub struct Ways {
     pub passkey: Option<Value>,
     /// True if they have a password.
     pub has_password: bool,
+    /// The issuer at which they can confirm; only if they have nothing else.
+    pub issuer: Option<String>,
 }
 
 /// A gesture, to be sent with a decision.
@@ -99,10 +104,21 @@ impl<'a> Gestures<'a> {
 
 impl Gestures<'_> {
     /// Makes a challenge for a gesture that approves these calls, or, without calls, one that changes the
-    /// person's own passkeys.
-    pub async fn challenge(&self, calls: &[GestureCall]) -> Result<Ways, GestureError> {
-        let ways = self.ways(calls).await?;
+    /// person's own passkeys. `knows` tells whether people can be sent to an issuer.
+    pub async fn challenge(
+        &self,
+        calls: &[GestureCall],
+        knows: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<Ways, GestureError> {
+        let mut ways = self.ways(calls).await?;
         if ways.passkey.is_none() && !ways.has_password && !calls.is_empty() {
+            if self.has_nothing().await? {
+                let accounts = self.accounts().await?.into_iter();
+                ways.issuer = accounts.map(|it| it.issuer).find(|issuer| knows(issuer));
+            }
+            if ways.issuer.is_some() {
+                return Ok(ways);
+            }
             let text = if self.party.is_none() {
                 "you have no password, and passkeys need a host name: open Sepal at \
                  `localhost` or at its public address (`runtime.http.public_url`, SPL_PUBLIC_URL), \
@@ -132,6 +148,7 @@ impl Gestures<'_> {
         Ok(Ways {
             passkey,
             has_password: self.password_hash().await?.is_some(),
+            issuer: None,
         })
     }
 
@@ -165,19 +182,22 @@ impl Gestures<'_> {
         self.prove(GestureMeans::Passkey, &calls).await
     }
 
-    /// Verifies a password, and returns the gesture for these calls. `peer` is the client's own address.
+    /// Verifies a password, and returns the gesture for these calls.
     pub async fn by_password(
         &self,
         password: &SecretString,
         calls: &[GestureCall],
-        peer: IpAddr,
     ) -> Result<Vec<Proof>, GestureError> {
         let parts = &self.tenancy.parts;
-        let Caller { user, tenant, .. } = self.caller;
-        // Counted together with sign-ins, so that guesses at both add up.
-        let name = format!("{}/{}", tenant.name, user.name);
-        parts.limits.attempt(peer, &name)?;
-        parts.limits.attempt_of(user.id.as_str())?;
+        let Caller {
+            user, credential, ..
+        } = self.caller;
+        // Strangers at the same address do not count, and a program with a key locks nobody out of their browser.
+        let door = match credential {
+            Some(CredentialId::ApiKey(_)) => "key",
+            Some(CredentialId::SignIn(_) | CredentialId::Local(_)) | None => "browser",
+        };
+        parts.limits.attempt_of(&format!("{} {door}", user.id))?;
         let hash = self.password_hash().await?;
         if !parts.passwords.verify(password, hash).await? {
             let text = "the password is wrong, or you have none; a passkey counts too";
@@ -226,7 +246,9 @@ impl Gestures<'_> {
     async fn password_hash(&self) -> Result<Option<String>, GestureError> {
         let (tenant, user) = self.whose();
         let record = self.tenancy.records().users().find(tenant, user).await?;
-        Ok(record.and_then(|record| record.password_hash))
+        let record = record.as_ref();
+        let hash = record.and_then(UserRecord::usable_password);
+        Ok(hash.map(str::to_owned))
     }
 
     async fn keep(

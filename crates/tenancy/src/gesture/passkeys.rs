@@ -6,11 +6,24 @@ use super::{
     GestureError, Gestures, NO_PARTY, NOT_ACCEPTED, TOO_LATE, UNREADABLE, broken, ceremony,
 };
 use crate::{AuthenticatedCaller, Error};
-use sepal_core::domain::CredentialId;
+use sepal_core::domain::{CredentialId, GestureMeans};
 use sepal_store::records::{GestureStage, MOST_PASSKEYS, PasskeyRow, SecretHash};
 
 /// The most characters of a passkey's name.
 const MAX_NAME_CHARS: usize = 64;
+
+const NEEDS_SECOND: &str = "add a second passkey first, or confirm that an administrator would let you in by a link \
+     if you lose this one";
+
+/// The passkeys of a person, and how they sign in besides.
+pub struct ListedPasskeys {
+    /// The passkeys, oldest first.
+    pub rows: Vec<PasskeyRow>,
+    /// True if the person has a password that counts.
+    pub has_password: bool,
+    /// True if they sign in by passkeys alone.
+    pub is_passkey_only: bool,
+}
 
 /// Changes and lists the passkeys of the authenticated person.
 pub struct Passkeys<'a> {
@@ -25,10 +38,56 @@ impl<'a> Passkeys<'a> {
 }
 
 impl Passkeys<'_> {
-    /// Returns all passkeys, oldest first, and true if the person has a password.
-    pub async fn list(&self) -> Result<(Vec<PasskeyRow>, bool), GestureError> {
-        let has_password = self.gestures.password_hash().await?.is_some();
-        Ok((self.rows().await?, has_password))
+    /// Returns all passkeys, oldest first, and how the person signs in besides.
+    pub async fn list(&self) -> Result<ListedPasskeys, GestureError> {
+        let (tenant, user) = self.gestures.whose();
+        let users = self.gestures.tenancy.records().users();
+        let record = users.find(tenant, user).await?;
+        Ok(ListedPasskeys {
+            rows: self.rows().await?,
+            has_password: record
+                .as_ref()
+                .is_some_and(|it| it.usable_password().is_some()),
+            is_passkey_only: record.is_some_and(|it| it.is_passkey_only),
+        })
+    }
+
+    /// Sets whether the person signs in by passkeys alone, so that their password counts nowhere. It requires a
+    /// gesture by passkey. The choice requires two passkeys that work at this address, or one if the person confirms
+    /// that an administrator would let them in by a link (`has_help`).
+    pub async fn set_passkey_only(
+        &self,
+        is_passkey_only: bool,
+        has_help: bool,
+        proof: Option<&str>,
+    ) -> Result<(), GestureError> {
+        self.check_is_person()?;
+        let wrong = |text| GestureError::new("passkeyOnly", text);
+        if is_passkey_only {
+            match self.gestures.usable().await?.len() {
+                0 => return Err(wrong("add a passkey first, better two")),
+                1 if !has_help => return Err(wrong(NEEDS_SECOND)),
+                _ => {}
+            }
+        }
+        let means = self.taken(proof).await?;
+        if means != Some(GestureMeans::Passkey) {
+            let text = "this choice is changed with a fresh gesture by passkey";
+            return Err(GestureError::new("gesture", text));
+        }
+        let users = self.gestures.tenancy.records().users();
+        let least = if is_passkey_only && !has_help {
+            2
+        } else {
+            i64::from(is_passkey_only)
+        };
+        let whose = self.gestures.whose();
+        let is_set = users.set_passkey_only(whose, is_passkey_only, least);
+        if !is_set.await? {
+            return Err(wrong(NEEDS_SECOND));
+        }
+        tracing::info!(user.id = %whose.1, is_passkey_only, "A person chose how they sign in");
+        Ok(())
     }
 
     /// Makes a challenge for a new passkey: the JSON form of `publicKey` for `navigator.credentials.create`.
@@ -107,6 +166,12 @@ impl Passkeys<'_> {
     pub async fn remove(&self, id: &str, proof: Option<&str>) -> Result<(), GestureError> {
         self.check_is_mine(id).await?;
         self.check_may_change(proof).await?;
+        let listed = self.list().await?;
+        if listed.is_passkey_only && listed.rows.len() < 2 {
+            let text = "you sign in by passkeys alone, and this is your last one: add another first, \
+                        or allow your password again";
+            return Err(Error::Refused(text).into());
+        }
         let passkeys = self.gestures.tenancy.records().passkeys();
         let (tenant, user) = self.gestures.whose();
         let is_there = passkeys.remove(tenant, user, id).await?;
@@ -130,23 +195,24 @@ impl Passkeys<'_> {
         }
     }
 
+    /// Uses up a gesture for changes, and returns its means.
+    async fn taken(&self, proof: Option<&str>) -> Result<Option<GestureMeans>, GestureError> {
+        let Some(proof) = proof else {
+            return Ok(None);
+        };
+        let gestures = self.gestures.tenancy.records().gestures();
+        let (tenant, user) = self.gestures.whose();
+        let (hash, now) = (SecretHash::of(proof), self.gestures.now());
+        Ok(gestures.take_change(tenant, user, &hash, now).await?)
+    }
+
     async fn check_may_change(&self, proof: Option<&str>) -> Result<(), GestureError> {
         self.check_is_person()?;
-        let (rows, has_password) = self.list().await?;
-        if rows.is_empty() && !has_password {
+        let listed = self.list().await?;
+        if listed.rows.is_empty() && !listed.has_password {
             return Ok(());
         }
-        let taken = match proof {
-            Some(proof) => {
-                let gestures = self.gestures.tenancy.records().gestures();
-                let (tenant, user) = self.gestures.whose();
-                let now = self.gestures.now();
-                gestures
-                    .take_change(tenant, user, &SecretHash::of(proof), now)
-                    .await?
-            }
-            None => false,
-        };
+        let taken = self.taken(proof).await?.is_some();
         let text =
             "passkeys are changed with a fresh gesture: your password, or a passkey that you have";
         taken

@@ -97,7 +97,7 @@ impl ReviewRequest {
         let candidates = agent
             .parts
             .providers
-            .candidates(&agent.tenant, &reviewer.choice);
+            .candidates(&agent.tenant, None, &reviewer.choice);
         let candidates = match candidates {
             Ok(candidates) => candidates,
             Err(refusal) => return failed(&refusal.message),

@@ -151,7 +151,10 @@ fn model_for(agent: &SessionAgent, session: &ModelChoice, hints: &[String]) -> M
     let assistant = agent.tools.assistant();
     let is_allowed = |model: &str| {
         let provider = session.provider.as_str();
-        (assistant.as_ref()).is_none_or(|it| it.definition.allows_model(provider, model))
+        let choice = ModelChoice::new(provider, model);
+        let providers = &agent.parts.providers;
+        providers.may_use((&agent.tenant, &agent.owner), &choice)
+            && (assistant.as_ref()).is_none_or(|it| it.definition.allows_model(provider, model))
     };
     let named = hints.iter().find_map(|hint| {
         let hint = hint.to_lowercase();
@@ -223,7 +226,8 @@ impl SampleRequest {
     async fn ask(&self) -> Result<Completion, SamplingProblem> {
         let (agent, sampling) = (&self.asker.agent, &self.sampling);
         let choice = &sampling.model;
-        let candidates = agent.parts.providers.candidates(&agent.tenant, choice);
+        let providers = &agent.parts.providers;
+        let candidates = providers.candidates(&agent.tenant, Some(&agent.owner), choice);
         let candidates = candidates.map_err(|refusal| problem(refusal.code, refusal.message))?;
         let mut last = problem(Code::ProviderUnavailable, "there is no model to ask");
         // Try further keys of the provider, but no fallback, because the person was not shown one.

@@ -68,8 +68,9 @@ impl TitleRequest {
             text,
             max_tokens: MAX_TOKENS,
         };
-        for choice in providers.title_choices(tenant, &self.choice, now().date()) {
-            let Ok(candidates) = providers.candidates(tenant, &choice) else {
+        let whose = (tenant, &agent.owner);
+        for choice in providers.title_choices(whose, &self.choice, now().date()) {
+            let Ok(candidates) = providers.candidates(tenant, Some(&agent.owner), &choice) else {
                 continue;
             };
             // A fallback is too expensive for a title.

@@ -131,7 +131,8 @@ impl ModelRequest {
     pub(in crate::agent) async fn run(self) -> Command {
         let agent = &self.scope.agent;
         let providers = &agent.parts.providers;
-        match providers.candidates(&agent.tenant, &self.scope.choice) {
+        providers.refresh_access(&agent.tenant).await;
+        match providers.candidates(&agent.tenant, Some(&agent.owner), &self.scope.choice) {
             Ok(candidates) => {
                 let gathered = self.gather().await;
                 Box::pin(gathered.ask_candidates(candidates)).await

@@ -57,7 +57,8 @@ impl Summariser<'_> {
     pub(super) async fn summary(&self, due: &Due) -> Result<(String, SummarisedBy), NoSummary> {
         let agent = self.agent;
         let choice = agent.summariser(self.choice, due);
-        let candidates = agent.parts.providers.candidates(&agent.tenant, &choice);
+        let providers = &agent.parts.providers;
+        let candidates = providers.candidates(&agent.tenant, Some(&agent.owner), &choice);
         let candidates = candidates.map_err(|refusal| NoSummary::Nobody(refusal.message))?;
         let candidate = candidates.into_iter().next();
         let candidate = candidate.ok_or_else(|| NoSummary::Nobody("no provider".into()))?;

@@ -14,7 +14,7 @@ mod waiting;
 pub(in crate::agent) mod workspace;
 pub(in crate::agent) mod written_files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::digest::DigestInputs;
-use self::outcome::{failed, fenced, gone_tool, kept};
+use self::outcome::{closed_tool, failed, fenced, gone_tool, kept};
 use self::refused_tools::RefusedTools;
 use self::tasks::{CallStop, FailedConnection, TaskCall};
 use self::waiting::PersonWaits;
@@ -71,22 +71,44 @@ pub struct SessionTools {
 struct OfferedTools {
     /// Those of the session's owner.
     of_owner: Arc<ToolOffering>,
-    /// What the session's assistant leaves of them.
+    /// What the session leaves of them.
     of_session: Arc<ToolOffering>,
-    assistant: Option<Arc<SessionAssistant>>,
+    narrowing: ToolNarrowing,
+}
+
+/// What narrows the tools of a session.
+#[derive(Debug, Clone, Default)]
+pub(in crate::agent) struct ToolNarrowing {
+    pub(in crate::agent) assistant: Option<Arc<SessionAssistant>>,
+    /// The only servers whose tools it may use, because the key that began it is limited to them.
+    pub(in crate::agent) servers: Option<Arc<BTreeSet<String>>>,
+}
+
+impl ToolNarrowing {
+    fn is_like(&self, other: &Self) -> bool {
+        let is_same_assistant = match (&self.assistant, &other.assistant) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        is_same_assistant && self.servers == other.servers
+    }
 }
 
 impl OfferedTools {
-    fn new(of_owner: Arc<ToolOffering>, assistant: Option<Arc<SessionAssistant>>) -> Self {
-        let narrowing = assistant.as_ref().filter(|it| it.narrows_tools());
-        let of_session = match narrowing {
-            Some(assistant) => Arc::new(of_owner.narrowed(assistant)),
-            None => Arc::clone(&of_owner),
+    fn new(of_owner: Arc<ToolOffering>, narrowing: ToolNarrowing) -> Self {
+        let assistant = narrowing.assistant.as_deref();
+        let assistant = assistant.filter(|it| it.narrows_tools());
+        let servers = narrowing.servers.as_deref();
+        let of_session = if assistant.is_none() && servers.is_none() {
+            Arc::clone(&of_owner)
+        } else {
+            Arc::new(of_owner.narrowed(assistant, servers))
         };
         Self {
             of_owner,
             of_session,
-            assistant,
+            narrowing,
         }
     }
 }
@@ -106,7 +128,10 @@ impl SessionTools {
         attachments: Attachments,
     ) -> Self {
         Self {
-            offered: Mutex::new(OfferedTools::new(servers.bare_offering(), None)),
+            offered: Mutex::new(OfferedTools::new(
+                servers.bare_offering(),
+                ToolNarrowing::default(),
+            )),
             checkpoints: Checkpoints::new(&place, assignment.key()),
             reach: Arc::new(SessionReach::new(
                 &place.network,
@@ -141,22 +166,17 @@ impl SessionTools {
 
     /// The assistant of the session, in the version that is in use.
     pub(in crate::agent) fn assistant(&self) -> Option<Arc<SessionAssistant>> {
-        self.offered().assistant.clone()
+        self.offered().narrowing.assistant.clone()
     }
 
-    /// Narrows the tools to those of this assistant, at once.
-    pub(in crate::agent) fn follow_assistant(&self, assistant: Option<&Arc<SessionAssistant>>) {
+    /// Narrows the tools, at once.
+    pub(in crate::agent) fn narrow(&self, narrowing: ToolNarrowing) {
         let mut offered = self.offered();
-        let is_known = match (&offered.assistant, assistant) {
-            (None, None) => true,
-            (Some(known), Some(assistant)) => Arc::ptr_eq(known, assistant),
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        if is_known {
+        if offered.narrowing.is_like(&narrowing) {
             return;
         }
         let of_owner = Arc::clone(&offered.of_owner);
-        *offered = OfferedTools::new(of_owner, assistant.cloned());
+        *offered = OfferedTools::new(of_owner, narrowing);
         let offering = Arc::clone(&offered.of_session);
         drop(offered);
         // A running call holds its own connection, which closes when the call ends.
@@ -183,8 +203,8 @@ impl SessionTools {
             let mut offered = self.offered();
             let before = Arc::clone(&offered.of_session);
             if !Arc::ptr_eq(&offered.of_owner, &offering) {
-                let assistant = offered.assistant.take();
-                *offered = OfferedTools::new(offering, assistant);
+                let narrowing = std::mem::take(&mut offered.narrowing);
+                *offered = OfferedTools::new(offering, narrowing);
             }
             (before, Arc::clone(&offered.of_session))
         };
@@ -465,7 +485,13 @@ impl SessionTools {
         let entry = called(offering, call);
         let server = entry.and_then(|entry| offering.entry(&entry.at.server));
         let (Some(entry), Some(server), Some(facts)) = (entry, server, &call.facts) else {
-            return Err(Box::new(gone_tool(self.place.runtime.lack(), call)));
+            let is_closed =
+                (call.facts.as_ref()).is_some_and(|facts| offering.is_closed(&facts.tool.server));
+            return Err(Box::new(if is_closed {
+                closed_tool(call)
+            } else {
+                gone_tool(self.place.runtime.lack(), call)
+            }));
         };
         let hosts = hosts::shown(self, Some(facts));
         if self

@@ -131,6 +131,18 @@ pub(in crate::agent) fn gone_tool(lack: Option<impl Display>, call: &Call) -> Ou
     }
 }
 
+/// Returns the outcome of a call whose server is open only to members of groups, of which the session's owner is in
+/// none any more.
+pub(in crate::agent) fn closed_tool(call: &Call) -> Outcome {
+    let server = call.facts.as_ref().map(|facts| facts.tool.server.as_str());
+    let text = format!(
+        "not run: the server `{}` is only for members of its groups, and you are in none of them; ask an \
+         administrator of your tenant",
+        server.unwrap_or_default()
+    );
+    failed(Code::NotAllowed, text)
+}
+
 /// Returns the outcome of a call that was sent and whose end is unknown: `unknown`, or `if_it_only_reads` for
 /// a call that may run again, because nobody has to look into it.
 pub(in crate::agent) fn lost(call: &Call, if_it_only_reads: Outcome, cause: String) -> Outcome {

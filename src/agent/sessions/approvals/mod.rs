@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use super::refusal::unreadable;
-use super::{Sessions, may_act};
+use super::{Sessions, may_decide};
 use crate::agent::feed::{OthersSession, QueueState, QueueView};
 use crate::agent::journal::Journal;
 use crate::agent::mailbox::Message;
@@ -47,10 +47,11 @@ pub struct WaitingPage {
 /// Returns the sessions in which the caller may decide calls; `None` = none. Everything that is shown over
 /// all sessions uses this check. A decision itself is checked by its session.
 fn decidable(caller: &Caller) -> Option<DecidableSessions> {
-    may_act(caller).is_ok().then(|| DecidableSessions {
+    may_decide(caller).is_ok().then(|| DecidableSessions {
         tenant: caller.tenant.id.clone(),
         person: caller.user.id.clone(),
         role: caller.user.role,
+        within: caller.confined_sessions().cloned(),
     })
 }
 

@@ -81,10 +81,14 @@ impl<'s> SessionOffers<'s> {
         self.0.admit(key, caller).await?;
         let servers = &self.0.0.factory.parts.servers;
         let listed = offers::list(servers, caller.whose()).await;
-        listed.map_err(|error| {
+        let mut listed = listed.map_err(|error| {
             tracing::warn!(?error, "What MCP servers offer cannot be read now");
             store_away()
-        })
+        })?;
+        if let Some(servers) = caller.confined_servers() {
+            listed.retain(|offer| servers.contains(&offer.server));
+        }
+        Ok(listed)
     }
 
     /// Reads a resource and stores it with the session: a message that names it refers to what was read, even

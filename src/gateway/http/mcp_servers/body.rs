@@ -18,6 +18,7 @@ use crate::servers::{Health, LogLine, NewServer, Phase, ServerAudience, ServerRe
 /// An MCP server as the caller sees it.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
 pub(in crate::gateway) struct Server {
     /// The server's name.
     pub(super) name: String,
@@ -73,6 +74,14 @@ pub(in crate::gateway) struct Server {
     /// The caller's own connection to the server; absent if people do not connect to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     connection: Option<ServerConnection>,
+    /// The names of the groups for whose members alone the server is, for callers who manage the tenant's
+    /// servers; absent if it is open to everybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<String>,
+    /// True if the caller's own sessions may not use the server, which they only manage: the caller is in none
+    /// of its groups. Absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    closed: bool,
 }
 
 impl From<ServerReport> for Server {
@@ -98,6 +107,8 @@ impl From<ServerReport> for Server {
             looked_after: report.is_looked_after,
             problems: report.problems,
             connection: report.connection.map(ServerConnection::from),
+            groups: report.groups.into_iter().map(|(_, name)| name).collect(),
+            closed: !report.is_open,
         }
     }
 }

@@ -93,7 +93,13 @@ pub(super) async fn set_model_default(
     let provider = required("provider", body.provider)?;
     let wanted = WantedModel::new(Some(provider), body.model);
     let (tenant, user) = (&caller.tenant.id, &caller.user.id);
-    let choice = state.providers.choose((tenant, user), &wanted, None)?;
+    state.providers.refresh_access(tenant).await;
+    // Whoever chooses for others need not be able to use the model.
+    let choice = if whose.user.is_some() {
+        state.providers.choose((tenant, user), &wanted, None)?
+    } else {
+        state.providers.resolve((tenant, user), &wanted, None)?
+    };
     if let Some(offer) = state.providers.find(tenant, &choice.provider) {
         offer.warn_of_end(&choice.model, Clock::system().now().date());
     }

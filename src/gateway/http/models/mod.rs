@@ -25,6 +25,7 @@ use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Query;
 use crate::gateway::word_list;
+use crate::session::ModelChoice;
 
 /// The routes below `/api/models`.
 pub(super) fn routes() -> ApiRouter {
@@ -158,13 +159,18 @@ pub(super) async fn list_models(
         state.access.check_guarded(&parts)?;
     }
     let whose = (&caller.tenant.id, &caller.user.id);
+    state.providers.refresh_access(whose.0).await;
     let asked = ModelListRequest {
         offers: state.providers.visible(&caller.tenant.id, &caller.user.id),
         choice: state.providers.configured_choice(whose),
         is_fresh: query.refresh,
         payer: Box::new((state.sessions.budgets().clone(), caller.holder())),
     };
-    let found = state.models.available(&asked, query.probe).await;
+    let mut found = state.models.available(&asked, query.probe).await;
+    found.models.retain(|model| {
+        let choice = ModelChoice::new(model.provider.as_str(), model.id.as_str());
+        state.providers.may_use(whose, &choice)
+    });
     Ok(Json(found))
 }
 
@@ -184,6 +190,7 @@ pub(super) async fn check_models(
     need_admin(&caller)?;
     state.access.check_guarded(&parts)?;
     let whose = (&caller.tenant.id, &caller.user.id);
+    state.providers.refresh_access(whose.0).await;
     let asked = ModelListRequest {
         offers: state.providers.visible(&caller.tenant.id, &caller.user.id),
         choice: state.providers.configured_choice(whose),

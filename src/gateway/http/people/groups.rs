@@ -8,14 +8,14 @@ use utoipa::ToSchema;
 
 use super::person_id;
 use super::roles::NamedItem;
-use crate::domain::Caller;
+use crate::domain::{AccessKind, Caller, Code};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query, required};
 use crate::gateway::paging::PageQuery;
-use crate::store::records::{GroupMember, ListedGroup};
-use crate::tenancy::{GroupChange, GroupView};
+use crate::store::records::{GroupMember, ListedGroup, NamedThing};
+use crate::tenancy::{AccessChange, GroupChange, GroupView};
 
 /// A group of the caller's tenant.
 #[derive(Serialize, ToSchema)]
@@ -50,8 +50,8 @@ struct MemberItem {
     id: String,
     /// The person's sign-in name.
     name: String,
-    /// The OpenID provider whose groups made the person a member at their last sign-in; `null` if somebody
-    /// added them here.
+    /// The OpenID provider whose groups made the person a member at their last sign-in, or `scim` for the
+    /// directory; `null` if somebody added them here.
     issuer: Option<String>,
 }
 
@@ -64,6 +64,11 @@ struct GroupDetails {
     members: Vec<MemberItem>,
     /// The custom roles that the members have, by name.
     roles: Vec<NamedItem>,
+    /// The models that are open only to members of this and other groups that name them: each a provider, or
+    /// `provider/model`.
+    models: Vec<String>,
+    /// The names of the MCP servers that are open only to members of this and other groups that name them.
+    servers: Vec<String>,
 }
 
 /// A group to make.
@@ -89,6 +94,17 @@ struct ChangeGroupRequest {
     /// The ids of all custom roles that the members have from now on.
     #[schema(max_items = 100)]
     roles: Option<Vec<String>>,
+}
+
+/// What a group names from now on. Absent members stay as they are.
+#[derive(Deserialize, ToSchema)]
+struct GroupAccessRequest {
+    /// All models of the group: each a provider, or `provider/model`.
+    #[schema(max_items = 200)]
+    models: Option<Vec<String>>,
+    /// The names of all MCP servers of the group.
+    #[schema(max_items = 200)]
+    servers: Option<Vec<String>>,
 }
 
 impl From<ListedGroup> for GroupItem {
@@ -117,6 +133,11 @@ impl From<GroupMember> for MemberItem {
 impl From<GroupView> for GroupDetails {
     fn from(view: GroupView) -> Self {
         let members = view.members.len().try_into().unwrap_or(u64::MAX);
+        let named = |kind: AccessKind| {
+            let things = view.named.iter().filter(move |thing| thing.kind == kind);
+            things.map(|thing| thing.name.clone()).collect()
+        };
+        let (models, servers) = (named(AccessKind::Model), named(AccessKind::Server));
         Self {
             group: ListedGroup {
                 group: view.group,
@@ -125,6 +146,8 @@ impl From<GroupView> for GroupDetails {
             .into(),
             members: view.members.into_iter().map(MemberItem::from).collect(),
             roles: view.roles.iter().map(NamedItem::from).collect(),
+            models,
+            servers,
         }
     }
 }
@@ -134,6 +157,7 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(list_groups, add_group))
         .routes(routes!(read_group, change_group, delete_group))
         .routes(routes!(add_group_member, remove_group_member))
+        .routes(routes!(set_group_access))
 }
 
 /// Lists the groups of the caller's tenant.
@@ -205,7 +229,10 @@ async fn change_group(
     Ok(Json(groups.find(&id).await?.into()))
 }
 
-/// Deletes a group. Its members stay in the tenant, and lose the roles of the group.
+/// Deletes a group with its rules and budgets. Its members stay in the tenant, and lose the roles of the group.
+///
+/// Models and servers that no other group names are open to everybody from then on, so the caller needs the rights for
+/// all that the group carries.
 #[utoipa::path(delete, path = "/api/groups/{id}", tag = "people", params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
 async fn delete_group(
@@ -244,4 +271,62 @@ async fn remove_group_member(
     let groups = state.tenancy.groups(&caller);
     groups.remove_member(&id, &person_id(&person)?).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Sets the models and MCP servers of a group. What at least one group names is open only to members of those groups;
+/// what no group names is open to everybody.
+///
+/// Counts for sessions from their next step on. Also needs `providers.manage` to change models, and `servers.manage`
+/// to change servers.
+#[utoipa::path(put, path = "/api/groups/{id}/access", tag = "people", params(("id" = String, Path)),
+    request_body = GroupAccessRequest,
+    responses((status = 200, body = GroupDetails), (status = 400, body = Problem),
+        (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn set_group_access(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+    Body(body): Body<GroupAccessRequest>,
+) -> Result<Json<GroupDetails>, ApiError> {
+    let groups = state.tenancy.groups(&caller);
+    let known = groups.find(&id).await?;
+    let change = AccessChange {
+        models: body.models,
+        servers: body.servers,
+    };
+    // A name that is mistyped would keep nothing for anybody.
+    let (given, _) = known.access_change(change.clone())?;
+    check_there(&state, &caller, &given).await?;
+    groups.change_access(&id, change).await?;
+    Ok(Json(groups.find(&id).await?.into()))
+}
+
+/// Refuses the name of a provider or server that the tenant does not have.
+async fn check_there(
+    state: &GatewayState,
+    caller: &Caller,
+    given: &[NamedThing],
+) -> Result<(), ApiError> {
+    let tenant = &caller.tenant.id;
+    let wrong = |field, text| ApiError::of_field(Code::InvalidArguments, field, text);
+    for NamedThing { kind, name } in given {
+        match kind {
+            AccessKind::Model => {
+                let provider = name.split_once('/').map_or(name.as_str(), |(id, _)| id);
+                if state.providers.find(tenant, provider).is_none() {
+                    let text = format!("there is no provider `{provider}`");
+                    return Err(wrong("models", text));
+                }
+            }
+            AccessKind::Server => {
+                let offering = state.servers.offering_for(tenant, None).await?;
+                if offering.server(name).is_none() {
+                    let text =
+                        format!("there is no server `{name}` of the tenant or the installation");
+                    return Err(wrong("servers", text));
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -161,7 +161,7 @@ async fn list_invitations(
     }))
 }
 
-/// Invites a person by a link, which works once. Admins invite viewers and members, owners anybody.
+/// Invites a person by a link, which works once. Admins invite viewers, approvers and members, owners anybody.
 #[utoipa::path(post, path = "/api/invitations", tag = "people", request_body = InviteRequest,
     responses((status = 201, body = InviteResponse), (status = 400, body = Problem),
         (status = 403, body = Problem)))]

@@ -1,5 +1,8 @@
 //! API keys: the caller's own, and for admins those of the tenant.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -7,19 +10,20 @@ use secrecy::ExposeSecret as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::domain::{ApiKeyId, Caller, Code, Timestamp};
+use crate::domain::{ApiKeyId, Caller, Code, KeyGrant, KeyScope, KeyScopes, SessionId, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
 use crate::gateway::paging::PageQuery;
+use crate::gateway::word_list;
 use crate::store::records::ApiKey;
-use crate::tenancy::key_prefix;
+use crate::tenancy::{CreatedKey, NewKey, key_prefix};
 
 /// An API key, without its secret.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct KeyItem {
+pub(super) struct KeyItem {
     /// The key's id.
     id: String,
     /// The beginning of the key, by which people recognise it.
@@ -34,6 +38,14 @@ struct KeyItem {
     last_used_at: Option<String>,
     /// From when on the key is refused (RFC 3339); `null` if it is valid until it is revoked.
     expires_at: Option<String>,
+    /// What the key may do, as far as the person may.
+    #[schema(value_type = Vec<word_list::KeyScopeWord>)]
+    scopes: Vec<&'static str>,
+    /// The ids of the only sessions that exist for the key; `null` if it is not limited to some.
+    sessions: Option<Vec<String>>,
+    /// The names of the only MCP servers whose tools the key's sessions may use; `null` if it is not limited to
+    /// some.
+    servers: Option<Vec<String>>,
 }
 
 /// API keys.
@@ -58,18 +70,52 @@ struct KeysQuery {
 /// A key to make.
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct AddKeyRequest {
+pub(super) struct AddKeyRequest {
     /// The purpose of the key.
     #[schema(max_length = 64)]
     name: Option<String>,
     /// From when on the key is refused (RFC 3339); if absent, it is valid until it is revoked.
     #[schema(format = "date-time")]
     expires_at: Option<String>,
+    /// What the key may do, as far as the person may; if absent, everything that its limits allow.
+    #[schema(value_type = Option<Vec<word_list::KeyScopeWord>>, min_items = 1, max_items = 4)]
+    scopes: Option<Vec<String>>,
+    /// The ids of the only sessions that exist for the key, all of the person. Such a key begins no sessions, and
+    /// cannot have `administer`.
+    #[schema(min_items = 1, max_items = 20)]
+    sessions: Option<Vec<String>>,
+    /// The names of the only MCP servers whose tools the key's sessions may use. Such a key acts only in sessions
+    /// that were begun with it, or with a key that is limited as much, and cannot have `administer`.
+    #[schema(min_items = 1, max_items = 20)]
+    servers: Option<Vec<String>>,
+}
+
+impl AddKeyRequest {
+    pub(super) fn into_new(self) -> Result<NewKey, ApiError> {
+        let expires_at = self.expires_at.as_deref().map(time).transpose()?;
+        let sessions = self.sessions.map(|ids| {
+            let ids = ids.iter().map(|id| session(id));
+            ids.collect::<Result<BTreeSet<SessionId>, ApiError>>()
+        });
+        let servers = self
+            .servers
+            .map(|names| Arc::new(names.into_iter().collect()));
+        let scopes = self.scopes.map(|names| {
+            let scopes = names.iter().map(|name| scope(name));
+            scopes.collect::<Result<KeyScopes, ApiError>>()
+        });
+        let grant = KeyGrant::within(scopes.transpose()?, sessions.transpose()?, servers);
+        Ok(NewKey {
+            name: self.name.unwrap_or_default(),
+            expires_at,
+            grant,
+        })
+    }
 }
 
 /// A new key with its secret.
 #[derive(Serialize, ToSchema)]
-struct AddKeyResponse {
+pub(super) struct AddKeyResponse {
     /// The new key.
     key: KeyItem,
     /// The secret (`spl_…`). No other response contains it.
@@ -86,8 +132,23 @@ impl From<ApiKey> for KeyItem {
             created_at: key.created_at.to_rfc3339(),
             last_used_at: key.last_used_at.map(Timestamp::to_rfc3339),
             expires_at: key.expires_at.map(Timestamp::to_rfc3339),
+            scopes: key.grant.scopes.names(),
+            sessions: sessions_of(&key.grant),
+            servers: servers_of(&key.grant),
         }
     }
+}
+
+/// The sessions to which a key is limited, as clients read them.
+pub(in crate::gateway::http) fn sessions_of(grant: &KeyGrant) -> Option<Vec<String>> {
+    let sessions = grant.sessions.as_ref();
+    sessions.map(|ids| ids.iter().map(ToString::to_string).collect())
+}
+
+/// The servers to which a key is limited, as clients read them.
+pub(in crate::gateway::http) fn servers_of(grant: &KeyGrant) -> Option<Vec<String>> {
+    let servers = grant.servers.as_ref();
+    servers.map(|names| names.iter().cloned().collect())
 }
 
 pub(super) fn routes() -> ApiRouter {
@@ -115,7 +176,8 @@ async fn list_keys(
     }))
 }
 
-/// Makes an API key with the caller's rights. Only this response contains its secret. API keys cannot do this.
+/// Makes an API key with the caller's rights, or fewer. Only this response contains its secret. API keys cannot do
+/// this.
 #[utoipa::path(post, path = "/api/keys", tag = "people", request_body = AddKeyRequest,
     responses((status = 201, body = AddKeyResponse), (status = 400, body = Problem),
         (status = 403, body = Problem)))]
@@ -124,11 +186,17 @@ async fn add_key(
     caller: Caller,
     Body(body): Body<AddKeyRequest>,
 ) -> Result<(StatusCode, Json<AddKeyResponse>), ApiError> {
-    let expires_at = body.expires_at.as_deref().map(time).transpose()?;
-    let name = body.name.unwrap_or_default();
+    let new = body.into_new()?;
     let people = state.tenancy.people(&caller);
-    let created = people.add_key(&name, expires_at).await?;
-    let keys = people.keys(false).await?;
+    let created = people.add_key(new).await?;
+    added(people.keys(false).await?, &created)
+}
+
+/// Answers with a key that was made, and its secret.
+pub(super) fn added(
+    keys: Vec<ApiKey>,
+    created: &CreatedKey,
+) -> Result<(StatusCode, Json<AddKeyResponse>), ApiError> {
     let key = keys.into_iter().find(|key| key.id == created.id);
     let key = key.ok_or_else(no_key)?;
     let added = AddKeyResponse {
@@ -149,6 +217,20 @@ async fn revoke_key(
     let id = ApiKeyId::parse(&id).ok_or_else(no_key)?;
     state.tenancy.people(&caller).revoke_key(&id).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+fn session(id: &str) -> Result<SessionId, ApiError> {
+    SessionId::parse(id).ok_or_else(|| {
+        let text = "`sessions` are ids of sessions (`ses_…`)";
+        ApiError::of_field(Code::InvalidArguments, "sessions", text)
+    })
+}
+
+fn scope(name: &str) -> Result<KeyScope, ApiError> {
+    KeyScope::parse(name).ok_or_else(|| {
+        let text = "`scopes` are of `read`, `message`, `decide` and `administer`";
+        ApiError::of_field(Code::InvalidArguments, "scopes", text)
+    })
 }
 
 fn no_key() -> ApiError {

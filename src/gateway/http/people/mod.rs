@@ -1,12 +1,14 @@
 //! Administers the people of a tenant (`/api/people`), invitations (`/api/invitations`) and keys
-//! (`/api/keys`), custom roles and groups, and everybody's own sign-ins and password.
+//! (`/api/keys`), custom roles and groups, the directory (SCIM), and everybody's own sign-ins and password.
 
 mod archive;
+mod directory;
 mod groups;
 mod hand_over;
 pub(super) mod invitations;
-mod keys;
+pub(super) mod keys;
 mod roles;
+mod service_accounts;
 mod sign_ins;
 
 use axum::Json;
@@ -29,11 +31,14 @@ use crate::tenancy::NewPerson;
 /// A person of the caller's tenant, as administrators see them.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_excessive_bools, reason = "the flags of the wire form")]
 struct PersonItem {
     /// The person's id.
     id: String,
     /// The person's sign-in name.
     name: String,
+    /// True for a service account, which has keys and no other way in.
+    service_account: bool,
     /// The person's role in the tenant.
     #[schema(value_type = word_list::UserRole)]
     role: &'static str,
@@ -45,6 +50,8 @@ struct PersonItem {
     has_password: bool,
     /// The number of the person's passkeys.
     passkeys: u64,
+    /// True if the person signs in by passkeys and never by their password.
+    passkey_only: bool,
     /// The number of the person's sessions.
     sessions: u64,
     /// When the person was added (RFC 3339).
@@ -78,6 +85,10 @@ struct PeopleQuery {
     role: Option<String>,
     /// `true` for people who may not enter, `false` for those who may; if absent, all.
     disabled: Option<bool>,
+    /// `true` for service accounts only, `false` for people who sign in; if absent, all.
+    #[serde(rename = "serviceAccount")]
+    #[param(rename = "serviceAccount")]
+    service_account: Option<bool>,
     /// The order; `name` if absent.
     #[param(inline)]
     sort: Option<PeopleOrder>,
@@ -116,6 +127,9 @@ struct AddPersonRequest {
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChangePersonRequest {
+    /// The new name, of a service account only: people keep theirs.
+    #[schema(min_length = 1, max_length = 64)]
+    name: Option<String>,
     /// The new role.
     #[schema(value_type = Option<word_list::UserRole>)]
     role: Option<String>,
@@ -133,15 +147,18 @@ struct DeletePersonRequest {
 
 impl From<ListedUser> for PersonItem {
     fn from(listed: ListedUser) -> Self {
+        let service_account = listed.record.is_service();
         let user = listed.record.user;
         Self {
             id: user.id.to_string(),
             name: user.name,
+            service_account,
             role: user.role.as_str(),
             installation_admin: user.installation_admin,
             disabled: listed.record.is_disabled,
             has_password: listed.record.password_hash.is_some(),
             passkeys: listed.passkeys,
+            passkey_only: listed.record.is_passkey_only,
             sessions: listed.sessions,
             created_at: listed.created_at.to_rfc3339(),
             last_seen_at: listed.last_seen_at.map(Timestamp::to_rfc3339),
@@ -158,6 +175,9 @@ impl PeopleQuery {
         is_named
             && role.is_none_or(|role| role == user.role)
             && self.disabled.is_none_or(|wanted| wanted == is_disabled)
+            && self
+                .service_account
+                .is_none_or(|wanted| wanted == listed.record.is_service())
     }
 
     /// Sorts people who are sorted by name.
@@ -178,12 +198,15 @@ pub(super) fn routes() -> ApiRouter {
         .routes(routes!(list_people, add_person))
         .routes(routes!(change_person, delete_person))
         .routes(routes!(sign_out_person))
+        .routes(routes!(reset_passkey_only))
         .merge(invitations::routes())
         .merge(keys::routes())
         .merge(roles::routes())
         .merge(groups::routes())
         .merge(hand_over::routes())
         .merge(archive::routes())
+        .merge(service_accounts::routes())
+        .merge(directory::routes())
         .merge(sign_ins::routes())
 }
 
@@ -212,7 +235,7 @@ async fn list_people(
     }))
 }
 
-/// Adds a person to the caller's tenant. Admins add viewers and members, owners anybody.
+/// Adds a person to the caller's tenant. Admins add viewers, approvers and members, owners anybody.
 #[utoipa::path(post, path = "/api/people", tag = "people", request_body = AddPersonRequest,
     responses((status = 201, body = PersonItem), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 409, body = Problem)))]
@@ -234,8 +257,8 @@ async fn add_person(
     Ok((StatusCode::CREATED, Json(item)))
 }
 
-/// Changes a person's role, or ends or restores their access. Admins change viewers and members, owners
-/// everybody; a tenant keeps one owner who may enter.
+/// Changes a person's role, ends or restores their access, or renames a service account. Admins change viewers,
+/// approvers and members, owners everybody; a tenant keeps one owner who may enter.
 #[utoipa::path(patch, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
     request_body = ChangePersonRequest,
     responses((status = 200, body = PersonItem), (status = 400, body = Problem),
@@ -248,6 +271,9 @@ async fn change_person(
 ) -> Result<Json<PersonItem>, ApiError> {
     let id = person_id(&id)?;
     let people = state.tenancy.people(&caller);
+    if let Some(name) = body.name.as_deref() {
+        people.rename(&id, name).await?;
+    }
     if let Some(role) = body.role.as_deref() {
         people.set_role(&id, role_of(role)?).await?;
     }
@@ -258,7 +284,7 @@ async fn change_person(
 }
 
 /// Deletes a person for good, within seconds, with their sessions and files, keys, rules, skills and MCP servers. What
-/// they used stays counted, without their name. Admins delete viewers and members, owners everybody; a tenant keeps
+/// they used stays counted, without their name. Admins delete viewers, approvers and members, owners everybody; a tenant keeps
 /// one owner who may enter.
 #[utoipa::path(delete, path = "/api/people/{id}", tag = "people", params(("id" = String, Path)),
     request_body = DeletePersonRequest,
@@ -276,7 +302,7 @@ async fn delete_person(
     Ok(StatusCode::ACCEPTED)
 }
 
-/// Signs a person out of every browser; their keys stay. Admins sign out viewers and members, owners everybody.
+/// Signs a person out of every browser; their keys stay. Admins sign out viewers, approvers and members, owners everybody.
 #[utoipa::path(post, path = "/api/people/{id}/sign-out", tag = "people",
     params(("id" = String, Path)),
     responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
@@ -290,6 +316,25 @@ async fn sign_out_person(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Lets a person sign in by their password again who chose to sign in by passkeys alone. Admins do it for viewers and
+/// members, owners for everybody.
+#[utoipa::path(delete, path = "/api/people/{id}/passkey-only", tag = "people",
+    params(("id" = String, Path)),
+    responses((status = 204), (status = 403, body = Problem), (status = 404, body = Problem)))]
+async fn reset_passkey_only(
+    State(state): State<GatewayState>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    let id = person_id(&id)?;
+    state
+        .tenancy
+        .people(&caller)
+        .reset_passkey_only(&id)
+        .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 fn person_id(id: &str) -> Result<UserId, ApiError> {
     let unknown = || ApiError::new(Code::NotFound, "there is no such person");
     UserId::parse(id).ok_or_else(unknown)
@@ -297,7 +342,7 @@ fn person_id(id: &str) -> Result<UserId, ApiError> {
 
 fn role_of(name: &str) -> Result<Role, ApiError> {
     Role::parse(name).ok_or_else(|| {
-        let text = "`role` is `viewer`, `member`, `admin` or `owner`";
+        let text = "`role` is `viewer`, `approver`, `member`, `admin` or `owner`";
         ApiError::of_field(Code::InvalidArguments, "role", text)
     })
 }

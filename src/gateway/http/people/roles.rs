@@ -178,8 +178,7 @@ async fn list_roles(
     let roles = state.tenancy.roles(&caller).list().await?;
     let items = roles.into_iter().map(RoleItem::from).collect();
     let page = query.page(items, |role: &RoleItem| role.id.clone())?;
-    let built_in = [Role::Viewer, Role::Member, Role::Admin, Role::Owner];
-    let built_in = built_in.map(|role| BuiltInRole {
+    let built_in = Role::ALL.map(|role| BuiltInRole {
         name: role.as_str(),
         rights: role.rights().names(),
     });

@@ -16,7 +16,7 @@ use utoipa::{IntoParams, ToSchema};
 use self::checks::{checked_compactor, checked_ttl, fallback_of, key_change, threshold_change};
 use self::tested::{ProviderTested, tested};
 use super::token_price::{TokenPrice, checked_prices};
-use crate::domain::{Caller, Code, Effort, Scope};
+use crate::domain::{Caller, Code, Effort, Right, Scope};
 use crate::gateway::GatewayState;
 use crate::gateway::auth::ProviderAdmin;
 use crate::gateway::error::{ApiError, Problem};
@@ -86,6 +86,10 @@ pub(in crate::gateway::http) struct ProviderItem {
     source: &'static str,
     /// True if the provider answers in new sessions of the caller.
     is_default: bool,
+    /// The names of the groups for whose members alone all models of the provider are, to those who manage
+    /// providers; absent if it is open to everybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<String>,
     /// The reason the provider cannot answer: it cannot work, or it failed so often that it is not asked for
     /// a while; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,7 +202,7 @@ pub(in crate::gateway::http) struct ScopeQuery {
     scope: Option<String>,
 }
 
-/// Lists the model providers that the caller may use.
+/// Lists the model providers that the caller may use; all of the tenant to those who manage them.
 #[utoipa::path(get, path = "/api/providers", tag = "providers", params(PageQuery), responses(
     (status = 200, body = ProvidersList), (status = 401, body = Problem),
 ))]
@@ -207,7 +211,13 @@ pub(in crate::gateway::http) async fn list_providers(
     caller: Caller,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<ProvidersList>, ApiError> {
-    let offers = state.providers.visible(&caller.tenant.id, &caller.user.id);
+    let (tenant, user) = (&caller.tenant.id, &caller.user.id);
+    state.providers.refresh_access(tenant).await;
+    let offers = if caller.may(Right::ManageProviders) {
+        state.providers.all(tenant, user)
+    } else {
+        state.providers.visible(tenant, user)
+    };
     let items = offers.iter().map(|offer| item(&state, &caller, offer));
     let page = query.page(items.collect(), |provider: &ProviderItem| {
         provider.id.clone()
@@ -247,7 +257,13 @@ pub(in crate::gateway::http) async fn read_provider(
     Path(id): Path<String>,
 ) -> Result<Json<ProviderItem>, ApiError> {
     let tenant = &caller.tenant.id;
+    state.providers.refresh_access(tenant).await;
     let offer = state.providers.find(tenant, &id).ok_or_else(unknown)?;
+    if !caller.may(Right::ManageProviders) {
+        let visible = state.providers.visible(tenant, &caller.user.id);
+        let mut visible = visible.iter();
+        visible.find(|it| it.id() == id).ok_or_else(unknown)?;
+    }
     Ok(Json(item(&state, &caller, &offer)))
 }
 
@@ -421,8 +437,18 @@ fn item(state: &GatewayState, caller: &Caller, offer: &Offer) -> ProviderItem {
             Source::Added(Scope::Tenant(_)) => "tenant",
         },
         is_default: state.providers.default_choice(whose).provider == offer.id(),
+        groups: groups(state, caller, offer.id()),
         problem: offer.told_problem(),
     }
+}
+
+/// The names of the groups that name a provider, for those who manage providers.
+fn groups(state: &GatewayState, caller: &Caller, id: &str) -> Vec<String> {
+    if !caller.may(Right::ManageProviders) {
+        return Vec::new();
+    }
+    let groups = state.providers.groups_of(&caller.tenant.id, id).into_iter();
+    groups.map(|(_, name)| name).collect()
 }
 
 fn unknown() -> ApiError {

@@ -100,6 +100,9 @@ pub(super) struct RuleItem {
     /// The place where the rule was defined.
     #[schema(value_type = word_list::RuleOrigin)]
     origin: &'static str,
+    /// The group to whose members' sessions the rule applies; absent for rules of other scopes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<RuleGroupItem>,
     /// The state of the rule.
     #[schema(value_type = word_list::RuleState)]
     state: &'static str,
@@ -167,6 +170,10 @@ impl RuleItem {
             effect: rule.effect.as_str(),
             scope: scope_word(rule.scope),
             origin: view.origin.as_str(),
+            group: view.group.map(|group| RuleGroupItem {
+                id: group.id,
+                name: group.name,
+            }),
             state: view.state.as_str(),
             sentence: view.sentence,
             name: rule.name.clone(),
@@ -197,6 +204,7 @@ pub(super) fn scope_word(scope: Scope) -> &'static str {
     match scope {
         Scope::Session => "session",
         Scope::Person => "person",
+        Scope::Group => "group",
         Scope::Tenant => "tenant",
         Scope::Installation => "installation",
     }
@@ -206,6 +214,15 @@ fn to_rfc3339(ms: u64) -> String {
     Timestamp(i64::try_from(ms).unwrap_or(i64::MAX)).to_rfc3339()
 }
 
+/// The group of a rule.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RuleGroupItem {
+    /// The group's id.
+    id: String,
+    /// The group's name.
+    name: String,
+}
+
 /// A rule to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -213,9 +230,17 @@ pub(super) struct NewRuleBody {
     /// The effect on the calls that the rule decides: `allow`, `ask` or `deny`.
     #[schema(required, nullable = false, pattern = "^(allow|ask|deny)$")]
     effect: Option<String>,
-    /// `session`, `person` (all sessions of the caller) or `tenant` (everybody's sessions; only for admins).
-    #[schema(required, nullable = false, pattern = "^(session|person|tenant)$")]
+    /// `session`, `person` (all sessions of the caller), `group` (the sessions of a group's members; only for
+    /// admins) or `tenant` (everybody's sessions; only for admins).
+    #[schema(
+        required,
+        nullable = false,
+        pattern = "^(session|person|group|tenant)$"
+    )]
     scope: Option<String>,
+    /// The group's id, for the scope `group`.
+    #[schema(pattern = "^grp_[0-9a-f]{32}$")]
+    group: Option<String>,
     /// The session's id, for the scope `session` or for `callId`.
     #[schema(pattern = "^ses_[0-9a-f]{32}$")]
     session: Option<String>,
@@ -239,12 +264,12 @@ pub(super) struct NewRuleBody {
     /// The people who must approve: `owner` (of the session; the default), `somebody_else` than the owner,
     /// `two` people, or somebody with at least the given role. Only for `ask`. A rule that needs more than
     /// the owner's approval asks even if nearer rules allow.
-    #[schema(pattern = "^(owner|somebody_else|two|role:(member|admin|owner))$")]
+    #[schema(pattern = "^(owner|somebody_else|two|role:(approver|member|admin|owner))$")]
     approvers: Option<String>,
     /// True if the approval needs a fresh gesture, which proves presence; false if absent. Only for `ask`.
     fresh_gesture: Option<bool>,
     /// True if a model may approve, in the person's place, the calls that the rule asks about; false if
-    /// absent. Only for `ask` with the scope `tenant`.
+    /// absent. Only for `ask` with the scope `group` or `tenant`.
     reviewed: Option<bool>,
     /// The number of hours after which the rule expires; if absent, it never does.
     #[schema(minimum = 1, maximum = 87_600)]
@@ -285,9 +310,10 @@ impl NewRuleBody {
         let whose = match required("scope", self.scope)?.as_str() {
             "session" => RuleWhose::Session(of_session()?),
             "person" => RuleWhose::Person,
+            "group" => RuleWhose::Group(required("group", self.group)?),
             "tenant" => RuleWhose::Tenant,
             _ => {
-                let text = "`scope` is `session`, `person` or `tenant`";
+                let text = "`scope` is `session`, `person`, `group` or `tenant`";
                 return Err(wrong("scope", text));
             }
         };
@@ -357,8 +383,8 @@ pub(in crate::gateway::http) fn approver(text: Option<&str>) -> Result<Approver,
         return Ok(Approver::Owner);
     };
     known_approver(text).ok_or_else(|| {
-        let text = "`approvers` is `owner`, `somebody_else`, `two`, `role:member`, `role:admin` or \
-                    `role:owner`";
+        let text = "`approvers` is `owner`, `somebody_else`, `two`, `role:approver`, `role:member`, \
+                    `role:admin` or `role:owner`";
         wrong("approvers", text)
     })
 }
@@ -426,9 +452,14 @@ pub(super) struct RulePreview {
 }
 
 impl RulePreview {
-    pub(super) fn of(PreviewedRule { rule, confirm }: PreviewedRule) -> Self {
+    pub(super) fn of(previewed: PreviewedRule) -> Self {
+        let PreviewedRule {
+            rule,
+            sentence,
+            confirm,
+        } = previewed;
         Self {
-            sentence: sepal_policy::sentence(&rule),
+            sentence,
             examples: rule.examples.as_ref().map(ExamplesBody::of),
             confirm,
         }

@@ -88,7 +88,8 @@ async fn list_rules(
     }))
 }
 
-/// Creates a rule for one of the caller's sessions, for all of them or, as an admin, for everybody's.
+/// Creates a rule for one of the caller's sessions, for all of them or, as an admin, for those of a group's
+/// members or everybody's.
 ///
 /// The rule decides from now on, also about waiting calls. With `callId` it is made from a call, which it
 /// approves if it allows.
@@ -156,7 +157,7 @@ struct SimulationResponse {
     calls: usize,
     /// The calls that would be decided differently, newest first.
     changed: Vec<ChangedCall>,
-    /// The calls of other people, for a rule of the tenant; absent otherwise.
+    /// The calls of other people, for a rule of a group or the tenant; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     others: Option<ConcernedCalls>,
 }
@@ -213,8 +214,8 @@ impl ChangedCall {
     }
 }
 
-/// Returns the effect that a rule would have had on the caller's last 500 calls and, for a rule of the
-/// tenant, the number of other people's calls that it concerns. Nothing is stored.
+/// Returns the effect that a rule would have had on the caller's last 500 calls and, for a rule of a
+/// group or the tenant, the number of other people's calls that it concerns. Nothing is stored.
 #[utoipa::path(post, path = "/api/rules/simulate", tag = "rules", request_body = NewRuleBody,
     responses((status = 200, body = SimulationResponse), (status = 400, body = Problem),
         (status = 403, body = Problem), (status = 404, body = Problem)),

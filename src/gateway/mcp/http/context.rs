@@ -10,7 +10,7 @@ use axum::http::request::Parts;
 
 use super::messages::Managers;
 use crate::agent::limit_reached;
-use crate::domain::{Caller, Resource, Share, UserId};
+use crate::domain::{Caller, CredentialId, Resource, Share, UserId};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::gateway::mcp::asking::Asking;
@@ -34,8 +34,24 @@ pub(in crate::gateway::mcp) struct McpContext {
 
 /// An open connection with its owner.
 pub(in crate::gateway::mcp) struct OwnedConnection {
-    user: UserId,
+    by: ClientId,
     _share: Share,
+}
+
+/// Who opened a connection: a person, with one key or sign-in. Another key of theirs may be limited otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::gateway::mcp) struct ClientId {
+    user: UserId,
+    credential: Option<CredentialId>,
+}
+
+impl ClientId {
+    pub(in crate::gateway::mcp) fn of(caller: &Caller) -> Self {
+        Self {
+            user: caller.user.id.clone(),
+            credential: caller.credential.clone(),
+        }
+    }
 }
 
 /// The limit on connections and event streams of MCP clients.
@@ -79,8 +95,8 @@ impl McpContext {
         Caller::from_request_parts(parts, &self.gateway).await
     }
 
-    pub(in crate::gateway::mcp) fn owner(&self, session: &str) -> Option<UserId> {
-        self.owners().get(session).map(|owned| owned.user.clone())
+    pub(in crate::gateway::mcp) fn owner(&self, session: &str) -> Option<ClientId> {
+        self.owners().get(session).map(|owned| owned.by.clone())
     }
 
     fn owners(&self) -> MutexGuard<'_, HashMap<String, OwnedConnection>> {
@@ -100,11 +116,8 @@ impl McpContext {
     }
 
     /// Records the owner of a new connection, and removes connections that ended.
-    pub(in crate::gateway::mcp) async fn own(&self, session: String, user: UserId, share: Share) {
-        let owned = OwnedConnection {
-            user,
-            _share: share,
-        };
+    pub(in crate::gateway::mcp) async fn own(&self, session: String, by: ClientId, share: Share) {
+        let owned = OwnedConnection { by, _share: share };
         self.owners().insert(session, owned);
         self.forget_ended().await;
     }

@@ -25,8 +25,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::context::McpContext;
-use crate::domain::{Caller, Code, UserId};
+use super::context::{ClientId, McpContext};
+use crate::domain::{Caller, Code};
 use crate::gateway::error::ApiError;
 use crate::gateway::mcp::approval::DoorReply;
 use crate::gateway::mcp::logged::{self, LoggedServer};
@@ -40,7 +40,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// An open stream.
 struct LegacyStream {
-    owner: UserId,
+    owner: ClientId,
     requests: mpsc::Sender<ClientJsonRpcMessage>,
 }
 
@@ -60,7 +60,7 @@ impl Legacy {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let connection = connections.get(id);
-        let own = connection.filter(|connection| connection.owner == caller.user.id);
+        let own = connection.filter(|connection| connection.owner == ClientId::of(caller));
         own.map(|connection| connection.requests.clone())
     }
 }
@@ -129,7 +129,7 @@ async fn open(
     let (outgoing, answers) = mpsc::channel::<ServerJsonRpcMessage>(WAITING);
     let stop = legacy.context.life.stop.child_token();
     let connection = LegacyStream {
-        owner: caller.user.id.clone(),
+        owner: ClientId::of(&caller),
         requests,
     };
     legacy

@@ -20,7 +20,7 @@ use hyper::body::{Frame, SizeHint};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 
-use self::context::McpContext;
+use self::context::{ClientId, McpContext};
 use self::messages::{Managers, McpDoor};
 use super::{Exposure, Life};
 use crate::domain::{Code, Share};
@@ -75,13 +75,13 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
         Err(error) => return error.into_response(),
     };
     if !caller.user.role.may_act() {
-        let text = "a viewer may read, not ask the agent";
+        let text = "your role may not ask the agent: it has no sessions";
         return ApiError::new(Code::NotAllowed, text).into_response();
     }
     let session = parts.headers.get(&SESSION);
     let session = session.and_then(|session| session.to_str().ok());
     if let Some(owner) = session.and_then(|session| context.owner(session))
-        && owner != caller.user.id
+        && owner != ClientId::of(&caller)
     {
         // The response is the same as for a connection that does not exist, so that its existence is not
         // revealed.
@@ -96,7 +96,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
         },
         None => None,
     };
-    let user = caller.user.id.clone();
+    let by = ClientId::of(&caller);
     parts.extensions.insert(caller);
     let response = next.run(Request::from_parts(parts, body)).await;
     let Some(share) = share else { return response };
@@ -110,7 +110,7 @@ async fn admit(State(context): State<McpContext>, request: Request, next: Next) 
     }
     let opened = response.headers().get(&SESSION);
     if let Some(opened) = opened.and_then(|opened| opened.to_str().ok()) {
-        context.own(opened.to_owned(), user, share).await;
+        context.own(opened.to_owned(), by, share).await;
     }
     response
 }

@@ -3,6 +3,7 @@
 use super::{Door, News, Question};
 use crate::agent::SessionRequest;
 use crate::config::ApprovalWay;
+use crate::domain::KeyScope;
 use crate::session::{
     Command, Elicitation, ElicitationAction, ElicitationAnswer, ElicitationReply, SamplingReply,
 };
@@ -17,6 +18,7 @@ impl Question<'_> {
         let mut answer = None;
         for way in self.ways {
             match way {
+                ApprovalWay::Elicit if !self.caller.has_scope(KeyScope::Decide) => {}
                 ApprovalWay::Elicit => answer = door.fill_in(asked).await,
                 ApprovalWay::Web if self.has_page => return None,
                 ApprovalWay::Deny => break,

@@ -16,7 +16,7 @@ use crate::agent::{
     AssistantChoice, Page, SessionAction, SessionRequest, SessionSubscription, Sessions,
 };
 use crate::config::ApprovalWay;
-use crate::domain::{Caller, Code, SessionKey};
+use crate::domain::{Caller, Code, KeyScope, SessionKey};
 use crate::providers::WantedModel;
 use crate::session::{Call, Command, Decision, Event, Narrowing, Refusal, overdue};
 
@@ -131,7 +131,7 @@ pub(super) async fn begin(
     };
     let model = WantedModel::new(None, None);
     let start = assistants.start(caller, &model, choice).await?;
-    let key = sessions.new_session(caller, start);
+    let key = sessions.new_session(caller, start)?;
     let joined = sessions.join(&key, caller).await?;
     let say = Command::Say {
         text,
@@ -177,8 +177,11 @@ impl Question<'_> {
             }
         }
         let mut too_long = None;
+        let may_decide = self.caller.has_scope(KeyScope::Decide);
         for way in self.ways {
             match way {
+                // Whoever has such a key is asked nothing, and `auto` does not decide for them either.
+                ApprovalWay::Elicit | ApprovalWay::Auto if !may_decide => {}
                 ApprovalWay::Elicit => match door.decide(call).await {
                     DoorReply::Verdict(verdict) => return Some(verdict),
                     DoorReply::Nobody => {}

@@ -9,7 +9,7 @@ use rmcp::model::{
 
 use crate::agent::{QueueState, SessionRequest};
 use crate::config::ApprovalWay;
-use crate::domain::Caller;
+use crate::domain::{Caller, KeyScope};
 use crate::gateway::mcp::Exposure;
 use crate::gateway::mcp::approval::{answer_of, form_of_call, form_of_question, verdict_of};
 use crate::gateway::mcp::missing::Missing;
@@ -45,7 +45,7 @@ pub(super) fn name_of_question(asked: &Elicitation) -> String {
 
 /// Returns the requests that wait for the caller, if `agent.approval` lets the client ask.
 pub(super) fn asked(exposure: &Exposure, caller: &Caller, queue: &QueueState) -> Vec<PersonInput> {
-    if !lets_ask(exposure) {
+    if !lets_ask(exposure) || !caller.has_scope(KeyScope::Decide) {
         return Vec::new();
     }
     let waits_for_caller = |call: &&Arc<Call>| {

@@ -239,6 +239,11 @@ impl Connection {
         self.resumes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// True if the session may exist for the user's key.
+    pub(super) fn reaches(&self, key: &SessionKey) -> bool {
+        self.entered.caller.reaches(&key.session)
+    }
+
     /// True if the user still has access. If the store is unavailable, nobody is disconnected.
     pub(super) async fn is_still_valid(&self, tenancy: &Tenancy) -> bool {
         tenancy

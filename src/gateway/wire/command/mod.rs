@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::agent::{ForkRequest, SessionAction, SessionRequest};
-use crate::domain::{CallId, Caller, Code, JournalId, StrategyName, TurnId};
+use crate::agent::{ForkRequest, SessionAction, SessionRequest, require_scope};
+use crate::domain::{CallId, Caller, Code, JournalId, KeyScope, StrategyName, TurnId};
 use crate::providers::{WantedEffort, WantedModel};
 use crate::session::{Command, Refusal};
 
@@ -27,6 +27,8 @@ pub struct CommandSpec {
     pub name: &'static str,
     /// The operation of REST that does the same.
     pub operation: &'static str,
+    /// The scope that a key needs for it: that of the operation.
+    pub scope: KeyScope,
     /// True if the command counts against a socket's limit on unanswered commands. Commands that end or
     /// decide something never count.
     pub is_counted: bool,
@@ -57,6 +59,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "message",
         operation: "send_message",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!("hello"), json!({ "clientMessageId": "m1" })],
         parse: message::message,
@@ -64,6 +67,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:approval",
         operation: "decide_call",
+        scope: KeyScope::Decide,
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0", "approved": true })],
         parse: approval::approval,
@@ -71,6 +75,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:approval_all",
         operation: "decide_call",
+        scope: KeyScope::Decide,
         is_counted: false,
         example: || vec![json!({ "callIds": ["call_1_0"], "approved": true })],
         parse: approval::approval_all,
@@ -78,6 +83,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:dry_run",
         operation: "begin_dry_run",
+        scope: KeyScope::Decide,
         is_counted: true,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: dry_run::dry_run,
@@ -85,6 +91,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:dry_run_drop",
         operation: "drop_dry_run",
+        scope: KeyScope::Decide,
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: dry_run::drop_dry_run,
@@ -92,6 +99,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:cancel",
         operation: "stop_call",
+        scope: KeyScope::Message,
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0" })],
         parse: |_, args| {
@@ -104,6 +112,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "tool:outcome",
         operation: "resolve_call",
+        scope: KeyScope::Decide,
         is_counted: false,
         example: || vec![json!({ "callId": "call_1_0", "happened": true })],
         parse: |caller, args| {
@@ -119,6 +128,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "view:call",
         operation: "call_for_view",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || {
             vec![
@@ -131,6 +141,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "view:close",
         operation: "close_view",
+        scope: KeyScope::Message,
         is_counted: false,
         example: || vec![json!({ "viewId": "v1" })],
         parse: view::close,
@@ -138,6 +149,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "elicitation:answer",
         operation: "answer_elicitation",
+        scope: KeyScope::Decide,
         is_counted: false,
         example: || {
             vec![json!({ "elicitationId": format!("elc_{:032x}", 1), "action": "decline" })]
@@ -147,6 +159,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "agent:cancel",
         operation: "stop_turn",
+        scope: KeyScope::Message,
         is_counted: false,
         example: || vec![json!({})],
         parse: |_, args| {
@@ -162,6 +175,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "turn:retry",
         operation: "retry_turn",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({})],
         parse: |_, _| Ok(submit(Command::Retry)),
@@ -169,6 +183,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "message:withdraw",
         operation: "withdraw_message",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({ "clientMessageId": "m1" })],
         parse: |_, args| {
@@ -181,6 +196,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:model",
         operation: "choose_model",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({ "model": "stub-large" })],
         parse: |_, args| {
@@ -198,6 +214,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:assistant",
         operation: "update_session_assistant",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({})],
         parse: |caller, _| {
@@ -209,6 +226,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:window",
         operation: "choose_window",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({ "whole": true })],
         parse: |_, args| {
@@ -219,6 +237,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:fork",
         operation: "fork_session",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({ "fromSeq": 0 })],
         parse: fork::fork,
@@ -226,6 +245,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:compaction",
         operation: "choose_compaction",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({ "strategies": ["delete-middle"] })],
         parse: |_, args| {
@@ -237,6 +257,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "history:reset",
         operation: "reset_context",
+        scope: KeyScope::Message,
         is_counted: true,
         example: || vec![json!({})],
         parse: |_, _| Ok(submit(Command::ResetContext)),
@@ -244,6 +265,7 @@ pub const COMMANDS: &[CommandSpec] = &[
     CommandSpec {
         name: "session:resume",
         operation: "stream_session",
+        scope: KeyScope::Read,
         is_counted: true,
         example: || vec![json!({ "lastSeq": 0 })],
         parse: |_, args| {
@@ -264,6 +286,7 @@ pub fn parse(caller: &Caller, name: &str, args: &[Value]) -> Result<ParsedComman
         let message = format!("there is no command `{shown}`");
         return Err(Refusal::new(Code::UnknownCommand, message));
     };
+    require_scope(caller, spec.scope)?;
     (spec.parse)(caller, args)
 }
 

@@ -25,6 +25,7 @@ fn caller() -> Caller {
         tenant,
         custom_rights: Rights::NONE,
         credential: None,
+        grant: None,
     }
 }
 

@@ -358,6 +358,7 @@ async fn a_sign_in_that_rests_on_an_old_password_is_not_kept() {
                 user: ann.clone(),
                 hash: SecretHash::of(id),
                 verified: verified.map(str::to_owned),
+                by_passkey: false,
             };
             records.web_sessions().add(&new, NOW).await.unwrap()
         };

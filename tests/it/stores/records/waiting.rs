@@ -14,6 +14,7 @@ fn mine() -> DecidableSessions {
         tenant: TenantId::from_bits(1),
         person: UserId::from_bits(1),
         role: Role::Member,
+        within: None,
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use sepal::domain::{
     Budget, BudgetLevel, BudgetPeriod, CommitId, Grant, Iteration, MicroUsd, ModelRequestId, Need,
-    Timestamp, TurnId, UserId,
+    Role, Tenant, Timestamp, TurnId, User, UserId,
 };
 use sepal::session::AssistantBudget;
 use sepal::store::Records;
 use sepal::store::records::{
-    EventPlace, Payer, ProjectedRow, RequestRow, ReservationOutcome, UsageRows,
+    EventPlace, NewUser, Payer, ProjectedRow, RequestRow, ReservationOutcome, UsageRows, UserGroup,
 };
 use tokio::sync::Mutex;
 use tokio_util::task::TaskTracker;
@@ -97,8 +97,50 @@ async fn settle(gateway: &Gateway, session: u128, cost: u64) {
     records.sessions().project(&[projected]).await.unwrap();
 }
 
-/// How the tenant's budget stands: what is used and held of it.
-async fn stands(records: &Records) -> (u64, u64) {
+/// Makes the tenant and the group whose members spend: everybody's requests are those of user 1.
+async fn one_member(records: &Records) -> String {
+    let tenant = Tenant {
+        id: key(1, 1).tenant,
+        name: "acme".into(),
+    };
+    records.tenants().add(&tenant, NOW).await.unwrap();
+    for bits in [1, 2] {
+        let user = User {
+            id: UserId::from_bits(bits),
+            tenant: tenant.id.clone(),
+            name: format!("user-{bits}"),
+            role: Role::Member,
+            installation_admin: false,
+        };
+        let new = NewUser {
+            user,
+            password_hash: None,
+            is_local: false,
+        };
+        records.users().add(&new, NOW).await.unwrap();
+    }
+    for id in ["grp_a", "grp_b"] {
+        let group = UserGroup {
+            tenant: tenant.id.clone(),
+            id: id.to_owned(),
+            name: format!("Group {id}"),
+            description: String::new(),
+            created_at: NOW,
+        };
+        records.user_groups().add(&group).await.unwrap();
+    }
+    join(records, "grp_a", 1).await;
+    "grp_a".to_owned()
+}
+
+async fn join(records: &Records, group: &str, user: u128) {
+    let (groups, tenant) = (records.user_groups(), key(1, 1).tenant);
+    let user = UserId::from_bits(user);
+    groups.add_member(&tenant, group, &user).await.unwrap();
+}
+
+/// How the budget that all share stands: what is used and held of it.
+async fn stands(records: &Records, level: BudgetLevel) -> (u64, u64) {
     let reader = Payer {
         request: None,
         ..payer(0)
@@ -107,14 +149,14 @@ async fn stands(records: &Records) -> (u64, u64) {
     let standings = budgets.standings(&reader, &[], NOW).await.unwrap();
     let tenant = standings
         .iter()
-        .find(|standing| standing.budget.level == BudgetLevel::Tenant)
+        .find(|standing| standing.budget.level == level)
         .unwrap();
     (tenant.used.0, tenant.reserved.0)
 }
 
 /// One request: waits for its turn, asks for more in the middle, and is cut where it gets none. Whether
 /// it was asked at all.
-async fn ask(gateway: Arc<Gateway>, records: Records, session: u128) -> bool {
+async fn ask(gateway: Arc<Gateway>, records: Records, level: BudgetLevel, session: u128) -> bool {
     let payer = payer(session);
     let first = Need {
         begins: true,
@@ -133,20 +175,25 @@ async fn ask(gateway: Arc<Gateway>, records: Records, session: u128) -> bool {
         Grant::Given(_) => cost,
         Grant::Held(_) | Grant::Exhausted(_) => given.0,
     };
-    let (used, reserved) = stands(&records).await;
+    let (used, reserved) = stands(&records, level).await;
     assert!(used + reserved <= 1_000_000, "{used} + {reserved}");
     settle(&gateway, session, cost).await;
     true
 }
 
 /// 200 requests at once on one dollar, over these connections.
-async fn two_hundred_at_once(gateways: Vec<Records>) {
+async fn two_hundred_at_once(gateways: Vec<Records>, level: BudgetLevel) {
     let first = gateways[0].clone();
-    set(
-        &first,
-        &budget(BudgetLevel::Tenant, BudgetPeriod::Day, 1_000_000),
-    )
-    .await;
+    let subject = if level == BudgetLevel::Tenant {
+        String::new()
+    } else {
+        one_member(&first).await
+    };
+    let shared = Budget {
+        subject,
+        ..budget(level, BudgetPeriod::Day, 1_000_000)
+    };
+    set(&first, &shared).await;
     set(
         &first,
         &budget(BudgetLevel::Person, BudgetPeriod::Month, 2_000_000),
@@ -160,7 +207,7 @@ async fn two_hundred_at_once(gateways: Vec<Records>) {
     let asks = (0..200_u128).map(|session| {
         let at = usize::try_from(session).unwrap() % gateways.len();
         let (writer, records) = (Arc::clone(&writers[at]), gateways[at].clone());
-        tasks.spawn(ask(writer, records, session + 1))
+        tasks.spawn(ask(writer, records, level, session + 1))
     });
     let asks: Vec<_> = asks.collect();
     let mut answered = 0;
@@ -168,7 +215,7 @@ async fn two_hundred_at_once(gateways: Vec<Records>) {
         let ask = tokio::time::timeout(3 * DEADLINE, ask);
         answered += u64::from(ask.await.unwrap().unwrap());
     }
-    let (used, reserved) = stands(&first).await;
+    let (used, reserved) = stands(&first, level).await;
     assert_eq!(reserved, 0, "all of it came back");
     assert!(used <= 1_000_000, "{used}");
     assert!(used >= 950_000, "{used} after {answered} answers");
@@ -177,7 +224,79 @@ async fn two_hundred_at_once(gateways: Vec<Records>) {
 /// S1.12.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_hundred_requests_at_once_spend_one_dollar_and_no_more() {
-    with_records(async |records| two_hundred_at_once(vec![records]).await).await;
+    with_records(async |records| {
+        two_hundred_at_once(vec![records], BudgetLevel::Tenant).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_requests_at_once_spend_the_pool_of_a_group_and_no_more() {
+    with_records(async |records| {
+        two_hundred_at_once(vec![records], BudgetLevel::GroupPooled).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_spent_counts_for_the_groups_of_that_time() {
+    with_records(async |records| {
+        one_member(&records).await;
+        for group in ["grp_a", "grp_b"] {
+            for level in [BudgetLevel::GroupPooled, BudgetLevel::GroupEach] {
+                let of_group = Budget {
+                    subject: group.to_owned(),
+                    ..budget(level, BudgetPeriod::Day, 100)
+                };
+                set(&records, &of_group).await;
+            }
+        }
+        let used = async |user: u128| {
+            let reader = Payer {
+                request: None,
+                owner: UserId::from_bits(user),
+                ..payer(0)
+            };
+            let budgets = records.budgets();
+            let standings = budgets.standings(&reader, &[], NOW).await.unwrap();
+            let of_group = standings.iter().filter(|it| it.budget.level.is_of_group());
+            let of_group = of_group.map(|it| (it.group.clone().unwrap(), it.used.0));
+            of_group.collect::<Vec<_>>()
+        };
+        let gateway = Mutex::new(records.clone());
+        assert_eq!(used(2).await, []);
+        settle(&gateway, 1, 40).await;
+        join(&records, "grp_b", 1).await;
+        join(&records, "grp_b", 2).await;
+        settle(&gateway, 2, 30).await;
+        let named = |group: &str, used: u64| (format!("Group {group}"), used);
+        // First what each member has, then what all have together.
+        let of_first = [
+            named("grp_a", 70),
+            named("grp_b", 30),
+            named("grp_a", 70),
+            named("grp_b", 30),
+        ];
+        assert_eq!(used(1).await, of_first);
+        assert_eq!(used(2).await, [named("grp_b", 0), named("grp_b", 30)]);
+        // Every one of them holds.
+        let step = reserve(&records, &payer(9), need(31, 40), NOW).await;
+        assert!(matches!(step.grant, Grant::Exhausted(_)), "{step:?}");
+        let step = reserve(&records, &payer(9), need(20, 40), NOW).await;
+        assert_eq!(step.grant, Grant::Given(MicroUsd(30)));
+        // Whoever left has none of its budgets, and what they spent stays with the group.
+        let (groups, tenant) = (records.user_groups(), key(1, 1).tenant);
+        let leaver = UserId::from_bits(1);
+        let left = groups.remove_member(&tenant, "grp_b", &leaver).await;
+        assert!(left.unwrap());
+        settle(&gateway, 3, 5).await;
+        assert_eq!(used(1).await, [named("grp_a", 75), named("grp_a", 75)]);
+        assert_eq!(used(2).await, [named("grp_b", 0), named("grp_b", 30)]);
+        assert!(groups.remove(&tenant, "grp_b").await.unwrap());
+        let listed = records.budgets().list(&tenant, NOW).await.unwrap();
+        assert_eq!(listed.len(), 2, "{listed:?}");
+    })
+    .await;
 }
 
 /// S1.12.
@@ -192,7 +311,8 @@ async fn two_gateways_spend_one_dollar_together_and_no_more() {
     };
     let a = Opened::with(&on(a.path())).await.unwrap();
     let b = Opened::with(&on(b.path())).await.unwrap();
-    two_hundred_at_once(vec![a.store.records(), b.store.records()]).await;
+    let gateways = || vec![a.store.records(), b.store.records()];
+    two_hundred_at_once(gateways(), BudgetLevel::Tenant).await;
     a.stop().await;
     b.stop().await;
 }
@@ -212,9 +332,13 @@ async fn every_level_refuses_for_itself_and_a_refused_step_holds_nothing() {
         ] {
             let subject = match level {
                 Own => key(1, 5).session.to_string(),
-                Session | Person | Tenant | BudgetLevel::Turn | BudgetLevel::Assistant => {
-                    String::new()
-                }
+                Session
+                | Person
+                | Tenant
+                | BudgetLevel::Turn
+                | BudgetLevel::Assistant
+                | BudgetLevel::GroupEach
+                | BudgetLevel::GroupPooled => String::new(),
             };
             let wide = budget(Tenant, Day, 1_000_000);
             set(&records, &wide).await;
@@ -315,7 +439,7 @@ async fn spending_is_counted_once_in_its_day_and_month_and_by_whom() {
             settle(&gateway, 1, 30).await;
         }
         settle(&gateway, 2, 12).await;
-        assert_eq!(stands(&records).await, (42, 0));
+        assert_eq!(stands(&records, BudgetLevel::Tenant).await, (42, 0));
         // The same again, as an incomplete session is completed.
         let used = request_row(1, NOW.0, |row: &mut RequestRow| {
             row.cost = Some(MicroUsd(30));
@@ -325,7 +449,7 @@ async fn spending_is_counted_once_in_its_day_and_month_and_by_whom() {
             ..UsageRows::default()
         };
         records.usage().add(&key(1, 1), &rows, 1).await.unwrap();
-        assert_eq!(stands(&records).await, (42, 0));
+        assert_eq!(stands(&records, BudgetLevel::Tenant).await, (42, 0));
         let (budgets, tenant) = (records.budgets(), key(1, 1).tenant);
         let list = budgets.list(&tenant, NOW).await.unwrap();
         assert_eq!(list.len(), 1);

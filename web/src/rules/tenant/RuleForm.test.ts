@@ -1,5 +1,6 @@
 import { flushPromises, mount, type DOMWrapper, type VueWrapper } from '@vue/test-utils'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { door as groupDoor } from '@/groups/groups'
 import { refused, spyOnDoor } from '@/rules/testing'
 import { TYPING_MS } from '@/rules/door'
 import { rest } from '@/wire/rest'
@@ -26,6 +27,11 @@ describe('readDraft', () => {
     expect(readDraft({ ...draft, effect: 'ask' }).rule).toEqual({ ...common, effect: 'ask', binding: true, reviewed: true, except })
     expect(readDraft({ ...draft, effect: 'deny' }).rule).toEqual({ ...common, effect: 'deny', except })
     expect(readDraft({ ...draft, effect: 'allow' }).rule).toEqual({ ...common, effect: 'allow' })
+  })
+
+  it('is for everybody, or for the members of a group', () => {
+    expect(readDraft(emptyDraft()).rule).toMatchObject({ scope: 'tenant' })
+    expect(readDraft({ ...emptyDraft(), group: 'grp_1' }).rule).toMatchObject({ scope: 'group', group: 'grp_1' })
   })
 
   it('says of each field what is not finished', () => {
@@ -111,6 +117,7 @@ describe('RuleForm', () => {
     doors = spyOnDoor()
     vi.spyOn(rest, 'servers').mockResolvedValue({ items: [{ name: 'files' } as ServerItem], mayAdd: { installation: [], tenant: [], person: [] } })
     vi.spyOn(rest, 'serverTools').mockResolvedValue({ items: [{ name: 'write_file' } as ServerTool] })
+    vi.spyOn(groupDoor, 'groups').mockResolvedValue({ items: [{ id: 'grp_1', name: 'Research', description: '', members: 2, createdAt: '2026-11-01T12:00:00Z' }], nextCursor: null })
     form = mount(RuleForm, { attachTo: document.body, global: { stubs: { RouterLink: { props: ['to'], template: '<a :href="to"><slot /></a>' } } } })
   })
   afterEach(() => {
@@ -134,6 +141,13 @@ describe('RuleForm', () => {
     await vi.advanceTimersByTimeAsync(TYPING_MS)
     await flushPromises()
   }
+
+  it('offers the groups there are', async () => {
+    await flushPromises()
+    await field('For').setValue('grp_1')
+    await settle()
+    expect(doors.preview).toHaveBeenLastCalledWith(expect.objectContaining({ scope: 'group', group: 'grp_1' }))
+  })
 
   it('suggests the servers there are, and the tools of one', async () => {
     await flushPromises()

@@ -19,6 +19,8 @@ export interface ConditionDraft {
 
 export interface RuleDraft {
   effect: RuleEffect
+  /** The id of the group for whose members it is; empty = for everybody. */
+  group: string
   server: string
   tool: string
   when: ConditionDraft
@@ -48,7 +50,7 @@ export function emptyConditions(): ConditionDraft {
 }
 
 export function emptyDraft(): RuleDraft {
-  return { effect: 'ask', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, approvers: 'owner', isFresh: false, hours: null, name: '', matching: '', other: '' }
+  return { effect: 'ask', group: '', server: '', tool: '', when: emptyConditions(), except: [], isBinding: false, isReviewed: false, approvers: 'owner', isFresh: false, hours: null, name: '', matching: '', other: '' }
 }
 
 export interface ReadDraft {
@@ -74,7 +76,7 @@ export function readDraft(draft: RuleDraft): ReadDraft {
   const examples = readExamples(draft, report)
   const rule: NewRule = {
     effect: draft.effect,
-    scope: 'tenant',
+    ...(draft.group === '' ? { scope: 'tenant' } : { scope: 'group', group: draft.group }),
     server,
     tool,
     when,

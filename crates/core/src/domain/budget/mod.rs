@@ -27,18 +27,24 @@ pub enum BudgetLevel {
     Session,
     /// All sessions of one person.
     Person,
+    /// What each member of a group spends as a member of it.
+    GroupEach,
+    /// What all members of a group spend together as members of it.
+    GroupPooled,
     /// All people of a tenant.
     Tenant,
 }
 
 impl BudgetLevel {
     /// Every level.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Turn,
         Self::Own,
         Self::Assistant,
         Self::Session,
         Self::Person,
+        Self::GroupEach,
+        Self::GroupPooled,
         Self::Tenant,
     ];
 
@@ -50,8 +56,20 @@ impl BudgetLevel {
             Self::Assistant => "assistant",
             Self::Session => "session",
             Self::Person => "person",
+            Self::GroupEach => "group_each",
+            Self::GroupPooled => "group_pooled",
             Self::Tenant => "tenant",
         }
+    }
+
+    /// Returns true if the budget is of a group. A person has one for each of their groups.
+    pub fn is_of_group(self) -> bool {
+        matches!(self, Self::GroupEach | Self::GroupPooled)
+    }
+
+    /// Returns true if the budget counts what several people spend, which is for admins to see.
+    pub fn is_shared(self) -> bool {
+        matches!(self, Self::GroupPooled | Self::Tenant)
     }
 
     /// Parses the form that [`Self::as_str`] writes.
@@ -93,7 +111,10 @@ impl BudgetPeriod {
             | BudgetLevel::Own
             | BudgetLevel::Assistant
             | BudgetLevel::Session => is_whole,
-            BudgetLevel::Person | BudgetLevel::Tenant => !is_whole,
+            BudgetLevel::Person
+            | BudgetLevel::GroupEach
+            | BudgetLevel::GroupPooled
+            | BudgetLevel::Tenant => !is_whole,
         }
     }
 
@@ -135,7 +156,7 @@ impl Days {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     pub level: BudgetLevel,
-    /// The session or person; empty = each session or person of the tenant, or the tenant itself.
+    /// The session, person or group; empty = each session or person of the tenant, or the tenant itself.
     pub subject: String,
     pub period: BudgetPeriod,
     pub limit: MicroUsd,
@@ -181,6 +202,8 @@ pub struct BudgetStanding {
     pub reserved: MicroUsd,
     /// True if people have been warned in this period.
     pub is_warned: bool,
+    /// The name of the group, if the budget is of a group.
+    pub group: Option<String>,
 }
 
 impl BudgetStanding {
@@ -203,9 +226,13 @@ impl BudgetStanding {
 }
 
 /// Keeps one budget for each level and period: the one that names its subject, else the one for each, else
-/// that of the settings.
+/// that of the settings. Those of a person's groups are all kept.
 pub fn in_force(mut standings: Vec<BudgetStanding>) -> Vec<BudgetStanding> {
-    let kind = |standing: &BudgetStanding| (standing.budget.level, standing.budget.period);
+    let kind = |standing: &BudgetStanding| {
+        let Budget { level, period, .. } = standing.budget;
+        let group = level.is_of_group().then(|| standing.budget.subject.clone());
+        (level, period, group)
+    };
     standings.sort_by_key(|standing| (kind(standing), standing.source));
     standings.dedup_by_key(|standing| kind(standing));
     standings

@@ -17,6 +17,7 @@ fn standing(level: BudgetLevel, limit: u64, used: u64, reserved: u64) -> BudgetS
         used: MicroUsd(used),
         reserved: MicroUsd(reserved),
         is_warned: false,
+        group: None,
     }
 }
 
@@ -92,6 +93,27 @@ fn what_names_its_subject_goes_before_what_is_for_each_and_both_before_the_setti
         let limits: Vec<u64> = held.iter().map(|held| held.budget.limit.0).collect();
         assert_eq!(limits, [9, expected]);
     }
+}
+
+#[test]
+fn the_budgets_of_all_groups_of_a_person_hold() {
+    let of = |level, group: &str, limit| {
+        let mut standing = standing(level, limit, 0, 0);
+        standing.budget.subject = group.to_owned();
+        standing.budget.period = BudgetPeriod::Month;
+        standing
+    };
+    let all = vec![
+        of(BudgetLevel::GroupPooled, "a", 50),
+        of(BudgetLevel::GroupPooled, "b", 40),
+        of(BudgetLevel::GroupEach, "a", 30),
+        of(BudgetLevel::GroupEach, "b", 20),
+    ];
+    let held = in_force(all);
+    let limits: Vec<u64> = held.iter().map(|held| held.budget.limit.0).collect();
+    assert_eq!(limits, [30, 20, 50, 40]);
+    assert_eq!(word(&grant(&held, need(21, 25))), "exhausted group_each");
+    assert_eq!(word(&grant(&held, need(5, 25))), "given 20");
 }
 
 #[test]

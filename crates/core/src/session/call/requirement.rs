@@ -99,8 +99,8 @@ impl ApprovalRequirement {
     pub fn lowest_role(&self) -> Option<Role> {
         let roles = self.approvers.iter().filter_map(|approver| match approver {
             Approver::Owner => None,
-            Approver::SomebodyElse | Approver::Two => Some(Role::Member),
-            Approver::Role(name) => Some(Role::parse(name)?.max(Role::Member)),
+            Approver::SomebodyElse | Approver::Two => Some(Role::Approver),
+            Approver::Role(name) => Some(Role::parse(name)?.max(Role::Approver)),
         });
         roles.min()
     }
@@ -117,13 +117,14 @@ fn needed(approver: &Approver) -> usize {
 /// Returns true if that person's approval counts. An unknown role matches nobody.
 fn fits(approver: &Approver, who: &UserId, role: Option<Role>, owner: Option<&UserId>) -> bool {
     let is_owner = owner == Some(who);
-    let may_act = is_owner || role.is_some_and(Role::may_act);
+    let may_decide = is_owner || role.is_some_and(Role::may_decide);
     match approver {
         Approver::Owner => is_owner,
-        Approver::SomebodyElse => may_act && !is_owner,
-        Approver::Two => may_act,
+        Approver::SomebodyElse => may_decide && !is_owner,
+        Approver::Two => may_decide,
         Approver::Role(name) => {
-            may_act && role.is_some_and(|role| Role::parse(name).is_some_and(|least| role >= least))
+            may_decide
+                && role.is_some_and(|role| Role::parse(name).is_some_and(|least| role >= least))
         }
     }
 }
@@ -170,6 +171,7 @@ mod tests {
             consent(3, Role::Owner),
         );
         let viewer = consent(4, Role::Viewer);
+        let approver = consent(5, Role::Approver);
         let role = |name: &str| Approver::Role(name.into());
         for (approvers, yes, is_met) in [
             (vec![], vec![&own], true),
@@ -183,6 +185,13 @@ mod tests {
             (vec![role("admin")], vec![&own, &other], false),
             (vec![role("admin")], vec![&third], true),
             (vec![role("viewer")], vec![&viewer], false),
+            (vec![], vec![&approver], false),
+            (vec![Approver::SomebodyElse], vec![&approver], true),
+            (vec![Approver::Two], vec![&own, &approver], true),
+            (vec![role("approver")], vec![&approver], true),
+            (vec![role("approver")], vec![&other], true),
+            (vec![role("approver")], vec![&viewer], false),
+            (vec![role("member")], vec![&approver], false),
             (vec![role("nobody")], vec![&third], false),
             (vec![Approver::Owner, role("admin")], vec![&third], false),
             (

@@ -37,7 +37,7 @@ pub(super) fn update(
     });
     let definition = &assistant.definition;
     let is_allowed = |model: &ModelChoice| definition.check_model(model).is_ok();
-    if let Some(model) = definition.default_model()
+    if let Some(model) = definition.default_model(|_| true)
         && !draft.control.model.as_ref().is_some_and(is_allowed)
     {
         draft.push(Event::ModelChosen { model });

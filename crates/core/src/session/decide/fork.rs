@@ -1,5 +1,6 @@
 //! Builds the journal of a fork from another session's commits. Pure.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Draft;
@@ -63,15 +64,23 @@ impl Fork {
     /// The fork's version of an event; `None` = the event concerns only the other session.
     fn adopt(&self, event: &Event) -> Option<Event> {
         if let Event::Created {
-            model, assistant, ..
+            model,
+            assistant,
+            servers,
+            ..
         } = event
         {
-            return Some(self.created(model, assistant.clone()));
+            return Some(self.created(model, assistant.clone(), servers.clone()));
         }
         event.facts().is_inherited.then(|| event.clone())
     }
 
-    fn created(&self, model: &ModelChoice, assistant: Option<Arc<SessionAssistant>>) -> Event {
+    fn created(
+        &self,
+        model: &ModelChoice,
+        assistant: Option<Arc<SessionAssistant>>,
+        servers: Option<Arc<BTreeSet<String>>>,
+    ) -> Event {
         let genesis = &self.genesis;
         Event::Created {
             journal: genesis.journal.clone(),
@@ -79,6 +88,7 @@ impl Fork {
             sandbox: genesis.sandbox.clone(),
             model: model.clone(),
             assistant,
+            servers,
         }
     }
 
@@ -90,9 +100,12 @@ impl Fork {
         // The other session is still empty.
         if self.state.control.journal.is_none() {
             let Genesis {
-                model, assistant, ..
+                model,
+                assistant,
+                servers,
+                ..
             } = &self.genesis;
-            events.push(self.created(model, assistant.clone()));
+            events.push(self.created(model, assistant.clone(), servers.clone()));
         }
         let unpaired = self.state.control.calls();
         let unpaired = unpaired.filter(|call| call.result.is_none());

@@ -50,6 +50,7 @@ impl Import {
             sandbox,
             model,
             assistant,
+            servers,
         } = import.genesis.clone();
         let created = Event::Created {
             journal,
@@ -57,6 +58,7 @@ impl Import {
             sandbox,
             model,
             assistant,
+            servers,
         };
         let titled = Event::TitleSet {
             title: title.to_owned(),

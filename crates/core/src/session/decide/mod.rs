@@ -109,6 +109,7 @@ impl<'a> Draft<'a> {
             sandbox,
             model,
             assistant,
+            servers,
         } = self.inputs.genesis.clone();
         self.push(Event::Created {
             journal,
@@ -116,6 +117,7 @@ impl<'a> Draft<'a> {
             sandbox,
             model,
             assistant,
+            servers,
         });
     }
 

@@ -3,6 +3,7 @@
 mod commit;
 pub(super) mod compaction;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,9 @@ pub enum Event {
         /// The assistant that the session was started with.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         assistant: Option<Arc<SessionAssistant>>,
+        /// The only MCP servers whose tools the session may use.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        servers: Option<Arc<BTreeSet<String>>>,
     },
     /// Hidden. Another gateway runs the effects from now on.
     OwnerChanged {

@@ -74,12 +74,14 @@ impl Control {
                 sandbox,
                 model,
                 assistant,
+                servers,
             } => {
                 self.journal = Some(journal.clone());
                 self.owner = Some(owner.clone());
                 self.sandbox = Some(sandbox.clone());
                 self.model = Some(model.clone());
                 self.created_at = at;
+                self.servers.clone_from(servers);
                 if let Some(assistant) = assistant {
                     self.use_assistant(assistant);
                 }

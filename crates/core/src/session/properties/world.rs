@@ -173,6 +173,7 @@ impl World {
                 sandbox: SandboxId::from_bits(1),
                 model: ModelChoice::new("scripted", "m"),
                 assistant: None,
+                servers: None,
             },
             starts: 0,
             is_shared: false,

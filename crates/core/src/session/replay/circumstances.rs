@@ -68,6 +68,7 @@ impl Circumstances {
                 sandbox,
                 model,
                 assistant,
+                servers,
             } = event
             {
                 self.genesis = Some(Genesis {
@@ -76,6 +77,7 @@ impl Circumstances {
                     sandbox: sandbox.clone(),
                     model: model.clone(),
                     assistant: assistant.clone(),
+                    servers: servers.clone(),
                 });
             }
         }

@@ -22,30 +22,39 @@ use sepal_core::domain::{
 const MAX_ROWS: i64 = 1_000;
 
 /// Selects the budgets set in a tenant, each with its standing. A budget that applies to each person or each
-/// session has no total.
+/// session, and one for each member of a group, has no total.
 const LISTED: &str = "SELECT b.level, b.subject, b.period, b.amount, b.warn_percent, b.is_hard, \
     b.set_by, b.set_at, CAST(CASE \
     WHEN b.level = 'tenant' OR (b.level = 'person' AND b.subject <> '') THEN \
     (SELECT COALESCE(SUM(s.amount), 0) FROM daily_spend s WHERE s.tenant = $1 \
     AND s.owner = b.subject AND s.day >= CASE b.period WHEN 'day' THEN $2 ELSE $3 END) \
+    WHEN b.level = 'group_pooled' THEN \
+    (SELECT COALESCE(SUM(s.amount), 0) FROM group_spend s WHERE s.tenant = $1 \
+    AND s.group_id = b.subject AND s.day >= CASE b.period WHEN 'day' THEN $2 ELSE $3 END) \
+    WHEN b.level = 'group_each' THEN 0 \
     WHEN b.subject <> '' THEN \
     (SELECT COALESCE(SUM(COALESCE(m.cost, m.charged, 0)), 0) FROM model_requests m \
     WHERE m.tenant = $1 AND m.session = b.subject AND m.at >= COALESCE((SELECT c.created_at \
     FROM sessions c WHERE c.tenant = $1 AND c.id = b.subject), 0)) ELSE 0 END AS BIGINT) AS used, \
-    CAST(CASE WHEN b.level <> 'tenant' AND b.subject = '' THEN 0 ELSE \
+    CAST(CASE WHEN b.level <> 'tenant' AND b.subject = '' THEN 0 \
+    WHEN b.level = 'group_each' THEN 0 ELSE \
     (SELECT COALESCE(SUM(r.amount), 0) FROM budget_reservations r WHERE r.tenant = $1 \
     AND r.until > $4 AND (b.level = 'tenant' OR (b.level = 'person' AND r.owner = b.subject) \
+    OR (b.level = 'group_pooled' AND EXISTS (SELECT 1 FROM group_members m WHERE m.tenant = $1 \
+    AND m.group_id = b.subject AND m.user_id = r.owner)) \
     OR r.session = b.subject)) END AS BIGINT) AS reserved, \
-    users.name AS name FROM budgets b \
+    COALESCE(users.name, g.name) AS name FROM budgets b \
     LEFT JOIN users ON users.tenant = $1 AND users.id = b.subject AND b.level = 'person' \
+    LEFT JOIN user_groups g ON g.tenant = $1 AND g.id = b.subject \
+    AND b.level IN ('group_each', 'group_pooled') \
     WHERE b.tenant = $1 AND b.level <> 'own' \
-    ORDER BY b.level DESC, users.name, b.subject, b.period LIMIT $5";
+    ORDER BY b.level DESC, COALESCE(users.name, g.name), b.subject, b.period LIMIT $5";
 
 /// A budget that was set, with its standing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedBudget {
     pub standing: BudgetStanding,
-    /// The person's name, if the budget is for one person.
+    /// The name of the person or the group, if the budget is for one.
     pub name: Option<String>,
     pub set_by: String,
     pub set_at: Timestamp,
@@ -183,7 +192,7 @@ fn forget_warnings(
 ) -> Statement {
     Statement::new(
         "DELETE FROM budget_warnings WHERE tenant = $1 AND level = $2 \
-         AND ($3 = '' OR subject = $3) AND period = $4",
+         AND ($3 = '' OR subject = $3 OR subject LIKE $3 || ' %') AND period = $4",
         args![tenant.as_str(), level.as_str(), subject, period.as_str()],
     )
 }

@@ -17,6 +17,12 @@ pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amoun
     AND m.at >= $12) WHEN 'person' THEN (SELECT COALESCE(SUM(s.amount), 0) FROM daily_spend s \
     WHERE s.tenant = $1 AND s.owner = $3 \
     AND s.day >= CASE b.period WHEN 'day' THEN $5 ELSE $6 END) \
+    WHEN 'group_each' THEN (SELECT COALESCE(SUM(s.amount), 0) FROM group_spend s \
+    WHERE s.tenant = $1 AND s.group_id = b.subject AND s.owner = $3 \
+    AND s.day >= CASE b.period WHEN 'day' THEN $5 ELSE $6 END) \
+    WHEN 'group_pooled' THEN (SELECT COALESCE(SUM(s.amount), 0) FROM group_spend s \
+    WHERE s.tenant = $1 AND s.group_id = b.subject \
+    AND s.day >= CASE b.period WHEN 'day' THEN $5 ELSE $6 END) \
     WHEN 'tenant' THEN (SELECT COALESCE(SUM(s.amount), 0) FROM daily_spend s \
     WHERE s.tenant = $1 AND s.owner = '' \
     AND s.day >= CASE b.period WHEN 'day' THEN $5 ELSE $6 END) \
@@ -24,23 +30,30 @@ pub(super) const STANDINGS: &str = "SELECT b.level, b.subject, b.period, b.amoun
     WHERE m.tenant = $1 AND m.session = $2 AND m.at >= $13) END AS BIGINT) AS used, \
     CAST((SELECT COALESCE(SUM(r.amount), 0) FROM budget_reservations r WHERE r.tenant = $1 \
     AND r.until > $7 AND NOT (r.session = $2 AND r.turn = $4 AND r.iteration = $8) \
-    AND (b.level = 'tenant' OR (b.level = 'person' AND r.owner = $3) \
+    AND (b.level = 'tenant' OR (b.level IN ('person', 'group_each') AND r.owner = $3) \
+    OR (b.level = 'group_pooled' AND EXISTS (SELECT 1 FROM group_members m \
+    WHERE m.tenant = $1 AND m.group_id = b.subject AND m.user_id = r.owner)) \
     OR (b.level = 'turn' AND r.session = $2 AND r.turn = $4) \
     OR (b.level IN ('own', 'assistant', 'session') AND r.session = $2))) AS BIGINT) AS reserved, \
-    CASE WHEN w.tenant IS NULL THEN FALSE ELSE TRUE END AS is_warned \
+    CASE WHEN w.tenant IS NULL THEN FALSE ELSE TRUE END AS is_warned, g.name AS group_name \
     FROM (SELECT level, subject, period, amount, warn_percent, is_hard, \
     CASE WHEN level <> 'tenant' AND subject = '' THEN 'each' ELSE 'subject' END AS origin \
     FROM budgets WHERE tenant = $1 AND (level = 'tenant' \
     OR (level = 'person' AND subject IN ($3, '')) \
+    OR (level IN ('group_each', 'group_pooled') AND subject IN (SELECT m.group_id \
+    FROM group_members m WHERE m.tenant = $1 AND m.user_id = $3)) \
     OR (level IN ('own', 'session') AND subject IN ($2, ''))) \
     UNION ALL SELECT 'turn', '', 'whole', CAST($9 AS BIGINT), $11, TRUE, 'settings' \
     UNION ALL SELECT 'session', '', 'whole', CAST($10 AS BIGINT), $11, TRUE, 'settings' \
     UNION ALL SELECT 'assistant', '', 'whole', CAST($14 AS BIGINT), $15, \
     CASE WHEN $16 = CAST(1 AS BIGINT) THEN TRUE ELSE FALSE END, 'settings') AS b \
     LEFT JOIN budget_warnings w ON w.tenant = $1 AND w.level = b.level AND w.period = b.period \
-    AND w.subject = CASE b.level WHEN 'tenant' THEN '' WHEN 'person' THEN $3 ELSE $2 END \
+    AND w.subject = CASE b.level WHEN 'tenant' THEN '' WHEN 'person' THEN $3 \
+    WHEN 'group_each' THEN b.subject || ' ' || $3 WHEN 'group_pooled' THEN b.subject ELSE $2 END \
     AND w.since = CASE WHEN b.level = 'turn' THEN $4 WHEN b.period = 'day' THEN $5 \
     WHEN b.period = 'month' THEN $6 ELSE 0 END \
+    LEFT JOIN user_groups g ON g.tenant = $1 AND g.id = b.subject \
+    AND b.level IN ('group_each', 'group_pooled') \
     WHERE b.amount IS NOT NULL";
 
 /// The arguments of [`STANDINGS`].
@@ -76,10 +89,12 @@ pub(super) fn args_of_standings(payer: &Payer, settings: &[Budget], now: Timesta
 pub(super) fn warned_as(budget: &Budget, payer: &Payer, now: Timestamp) -> (String, i64) {
     let days = Days::of(now);
     let subject = match budget.level {
-        BudgetLevel::Tenant => "",
-        BudgetLevel::Person => payer.owner.as_str(),
+        BudgetLevel::Tenant => String::new(),
+        BudgetLevel::Person => payer.owner.to_string(),
+        BudgetLevel::GroupPooled => budget.subject.clone(),
+        BudgetLevel::GroupEach => format!("{} {}", budget.subject, payer.owner),
         BudgetLevel::Turn | BudgetLevel::Own | BudgetLevel::Assistant | BudgetLevel::Session => {
-            payer.key.session.as_str()
+            payer.key.session.to_string()
         }
     };
     let since = match (budget.level, budget.period) {
@@ -88,7 +103,7 @@ pub(super) fn warned_as(budget: &Budget, payer: &Payer, now: Timestamp) -> (Stri
         (_, BudgetPeriod::Month) => days.month,
         (_, BudgetPeriod::Whole) => 0,
     };
-    (subject.to_owned(), since)
+    (subject, since)
 }
 
 /// Converts an amount or a count to the integer type of the database.
@@ -135,6 +150,7 @@ pub(super) struct StandingRow {
     used: i64,
     reserved: i64,
     is_warned: bool,
+    group_name: Option<String>,
 }
 
 impl StandingRow {
@@ -150,6 +166,7 @@ impl StandingRow {
             used: amount(self.used),
             reserved: amount(self.reserved),
             is_warned: self.is_warned,
+            group: self.group_name,
         })
     }
 }
@@ -169,7 +186,9 @@ pub(super) struct ListedRow {
 impl ListedRow {
     pub(super) fn into_listed(self) -> Result<ListedBudget, Error> {
         let budget = self.columns.into_budget()?;
-        let is_for_each = budget.subject.is_empty() && budget.level != BudgetLevel::Tenant;
+        let is_of_group = budget.level.is_of_group();
+        let is_for_each = budget.level == BudgetLevel::GroupEach
+            || (budget.subject.is_empty() && budget.level != BudgetLevel::Tenant);
         Ok(ListedBudget {
             standing: BudgetStanding {
                 source: if is_for_each {
@@ -181,6 +200,7 @@ impl ListedRow {
                 used: amount(self.used),
                 reserved: amount(self.reserved),
                 is_warned: false,
+                group: self.name.clone().filter(|_| is_of_group),
             },
             name: self.name,
             set_by: self.set_by,

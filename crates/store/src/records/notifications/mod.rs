@@ -138,11 +138,11 @@ const NEW_FOR_MAIL: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.
 /// time at which the first call is rejected; it contains nothing else about the calls.
 const NEW_FOR_OTHERS: &str = "SELECT s.tenant, u.id AS target, TRUE AS is_mail, s.id AS session, s.owner, '' AS title, \
      s.batch_turn AS turn, s.batch_iteration AS iteration, '[]' AS tools, \
-     CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
+     CASE u.role WHEN 'approver' THEN s.asks_approvers WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
      WHEN 'owner' THEN s.asks_owners ELSE 0 END AS calls, s.waiting_since, s.expires_at \
      FROM users u JOIN sessions s ON s.tenant = u.tenant AND s.owner <> u.id AND s.asks_owners > 0 \
      WHERE u.mail_since IS NOT NULL AND u.email IS NOT NULL AND NOT u.is_disabled \
-     AND CASE u.role WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
+     AND CASE u.role WHEN 'approver' THEN s.asks_approvers WHEN 'member' THEN s.asks_members WHEN 'admin' THEN s.asks_admins \
      WHEN 'owner' THEN s.asks_owners ELSE 0 END > 0 \
      AND s.batch_turn IS NOT NULL AND s.delete_at IS NULL \
      AND s.waiting_since >= u.mail_since AND NOT EXISTS (SELECT 1 FROM notifications n \

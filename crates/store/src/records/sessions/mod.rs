@@ -10,6 +10,8 @@ pub use marks::{MAX_TAGS, Marks, MarksChange};
 pub use row::{AskedRoles, ProjectedRow, SessionRow, SessionState, WaitingBatch};
 pub use waiting::{DecidableSessions, WaitingCursor, WaitingSessionsPage, WaitingTotals};
 
+use std::collections::BTreeSet;
+
 use self::marks::tag_pattern;
 use self::row::{Row, upsert};
 use crate::Error;
@@ -36,6 +38,17 @@ pub struct ListFilter {
     pub is_archived: bool,
     /// Only sessions with this tag.
     pub tag: Option<String>,
+    /// Only sessions of these.
+    pub within: Option<BTreeSet<SessionId>>,
+}
+
+/// Makes the value for a condition `($1 = '' OR $1 LIKE '%,' || id || ',%')`, which selects these sessions; `None` =
+/// all.
+fn within_text(within: Option<&BTreeSet<SessionId>>) -> String {
+    let ids = within.map(|ids| ids.iter().map(SessionId::as_str).collect::<Vec<_>>());
+    // Not empty, even if no session is selected.
+    ids.map(|ids| format!(",{},", ids.join(",")))
+        .unwrap_or_default()
 }
 
 /// The end of a page.
@@ -163,7 +176,7 @@ impl<'s> Sessions<'s> {
         let busy = [SessionState::Running, SessionState::Waiting].map(SessionState::as_str);
         let sql = "SELECT s.* FROM sessions s JOIN users u ON u.tenant = s.tenant AND u.id = s.owner \
                    JOIN tenants t ON t.id = s.tenant WHERE s.state IN ($1, $2) \
-                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+                   AND (u.is_disabled OR u.role IN ('viewer', 'approver') OR t.suspended_at IS NOT NULL)";
         let rows: Vec<Row> = self.db.fetch_all(sql, args![busy[0], busy[1]]).await?;
         rows.into_iter()
             .map(|row| row.into_row().map(|row| row.key))
@@ -229,7 +242,8 @@ impl<'s> Sessions<'s> {
             .fetch_all(
                 "SELECT * FROM sessions WHERE tenant = $1 AND owner = $2 AND archived = $7 AND \
                  (pinned, updated_at, id) < ($8, $3, $4) AND delete_at IS NULL AND \
-                 ($6 = '' OR state = $6) AND ($9 = '' OR tags LIKE $9 ESCAPE '\\') \
+                 ($6 = '' OR state = $6) AND ($9 = '' OR tags LIKE $9 ESCAPE '\\') AND \
+                 ($10 = '' OR $10 LIKE '%,' || id || ',%') \
                  ORDER BY pinned DESC, updated_at DESC, id DESC LIMIT $5",
                 args![
                     tenant.as_str(),
@@ -240,7 +254,8 @@ impl<'s> Sessions<'s> {
                     filter.state.map_or("", SessionState::as_str),
                     filter.is_archived,
                     after.is_none_or(|cursor| cursor.is_pinned),
-                    tag.as_str()
+                    tag.as_str(),
+                    within_text(filter.within.as_ref()).as_str()
                 ],
             )
             .await?;

@@ -63,6 +63,8 @@ pub struct WaitingBatch {
 /// with each role may decide. A higher role may decide everything that a lower one may.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedRoles {
+    #[serde(default)]
+    pub approvers: u64,
     pub members: u64,
     pub admins: u64,
     pub owners: u64,
@@ -71,6 +73,7 @@ pub struct AskedRoles {
 impl AskedRoles {
     /// Counts a call that people with at least the role `lowest` may decide.
     pub fn count(&mut self, lowest: Role) {
+        self.approvers += u64::from(lowest <= Role::Approver);
         self.members += u64::from(lowest <= Role::Member);
         self.admins += u64::from(lowest <= Role::Admin);
         self.owners += u64::from(lowest <= Role::Owner);
@@ -80,6 +83,7 @@ impl AskedRoles {
     pub fn of(self, role: Role) -> u64 {
         match role {
             Role::Viewer => 0,
+            Role::Approver => self.approvers,
             Role::Member => self.members,
             Role::Admin => self.admins,
             Role::Owner => self.owners,
@@ -158,14 +162,15 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
         "INSERT INTO sessions (tenant, id, owner, title, state, waiting, created_at, \
          updated_at, version, usage_version, parent, parent_seq, root, waiting_since, decided_at, \
          batch_turn, batch_iteration, batch_tools, asks_members, asks_admins, asks_owners, \
-         expires_at) \
+         expires_at, asks_approvers) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, CASE WHEN $10 = 0 THEN $9 ELSE 0 END, \
-         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22) \
+         $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23) \
          ON CONFLICT (tenant, id) DO UPDATE SET title = excluded.title, \
          state = excluded.state, waiting = excluded.waiting, \
          updated_at = excluded.updated_at, version = excluded.version, \
          waiting_since = excluded.waiting_since, asks_members = excluded.asks_members, \
          asks_admins = excluded.asks_admins, asks_owners = excluded.asks_owners, \
+         asks_approvers = excluded.asks_approvers, \
          batch_turn = excluded.batch_turn, batch_iteration = excluded.batch_iteration, \
          batch_tools = excluded.batch_tools, expires_at = excluded.expires_at, \
          decided_at = COALESCE(excluded.decided_at, sessions.decided_at), \
@@ -195,7 +200,8 @@ pub(super) fn upsert(ProjectedRow { row, used_from, .. }: &ProjectedRow) -> Stat
             count(row.asks.members),
             count(row.asks.admins),
             count(row.asks.owners),
-            batch.and_then(|batch| batch.expires_at).map(|at| at.0)
+            batch.and_then(|batch| batch.expires_at).map(|at| at.0),
+            count(row.asks.approvers)
         ],
     )
 }
@@ -228,6 +234,7 @@ pub(super) struct Row {
     batch_turn: Option<i64>,
     batch_iteration: Option<i64>,
     batch_tools: Option<String>,
+    asks_approvers: i64,
     asks_members: i64,
     asks_admins: i64,
     asks_owners: i64,
@@ -263,6 +270,7 @@ impl Row {
                 .ok_or_else(|| Error::corrupt("session state", self.state))?,
             waiting: u64::try_from(self.waiting).unwrap_or(0),
             asks: AskedRoles {
+                approvers: u64::try_from(self.asks_approvers).unwrap_or(0),
                 members: u64::try_from(self.asks_members).unwrap_or(0),
                 admins: u64::try_from(self.asks_admins).unwrap_or(0),
                 owners: u64::try_from(self.asks_owners).unwrap_or(0),

@@ -1,7 +1,9 @@
 //! Lists and counts sessions in which calls wait for a decision.
 
+use std::collections::BTreeSet;
+
 use super::row::Row;
-use super::{MAX_ROWS, SessionRow, Sessions};
+use super::{MAX_ROWS, SessionRow, Sessions, within_text};
 use crate::Error;
 use crate::db::args;
 use crate::records::{session_id, tenant_id};
@@ -14,6 +16,8 @@ pub struct DecidableSessions {
     pub tenant: TenantId,
     pub person: UserId,
     pub role: Role,
+    /// Only sessions of these.
+    pub within: Option<BTreeSet<SessionId>>,
 }
 
 impl DecidableSessions {
@@ -22,18 +26,21 @@ impl DecidableSessions {
     fn asks(&self) -> &'static str {
         match self.role {
             Role::Viewer => "0",
+            Role::Approver => "asks_approvers",
             Role::Member => "asks_members",
             Role::Admin => "asks_admins",
             Role::Owner => "asks_owners",
         }
     }
 
-    /// The SQL condition for these sessions; `$1` is the tenant and `$2` the person.
+    /// The SQL condition for these sessions; `$1` is the tenant, `$2` the person, and `$3` the sessions to which
+    /// they are limited.
     fn waiting(&self) -> String {
         let asks = self.asks();
         format!(
             "tenant = $1 AND delete_at IS NULL AND ((owner = $2 AND waiting > 0) OR \
-             (asks_owners > 0 AND {asks} > 0 AND owner <> $2))"
+             (asks_owners > 0 AND {asks} > 0 AND owner <> $2)) AND \
+             ($3 = '' OR $3 LIKE '%,' || id || ',%')"
         )
     }
 }
@@ -93,9 +100,9 @@ impl Sessions<'_> {
         let limit = limit.clamp(1, MAX_ROWS);
         // A row of an earlier release has no `waiting_since`, so the time of its last change is used.
         let sql = format!(
-            "SELECT * FROM sessions WHERE {} AND ($3 = '' OR id = $3) AND \
-             (COALESCE(waiting_since, updated_at), id) > ($4, $5) \
-             ORDER BY COALESCE(waiting_since, updated_at), id LIMIT $6",
+            "SELECT * FROM sessions WHERE {} AND ($4 = '' OR id = $4) AND \
+             (COALESCE(waiting_since, updated_at), id) > ($5, $6) \
+             ORDER BY COALESCE(waiting_since, updated_at), id LIMIT $7",
             of.waiting()
         );
         let rows: Vec<Row> = self
@@ -105,6 +112,7 @@ impl Sessions<'_> {
                 args![
                     of.tenant.as_str(),
                     of.person.as_str(),
+                    within_text(of.within.as_ref()).as_str(),
                     session.map_or("", SessionId::as_str),
                     after.map_or(i64::MIN, |cursor| cursor.since),
                     after.map_or("", |cursor| cursor.id.as_str()),
@@ -159,7 +167,9 @@ impl Sessions<'_> {
             of.asks(),
             of.waiting()
         );
-        let counted: Vec<(i64, i64)> = self.db.fetch_all(waiting, whose()).await?;
+        let mut counting = whose();
+        counting.extend(args![within_text(of.within.as_ref()).as_str()]);
+        let counted: Vec<(i64, i64)> = self.db.fetch_all(waiting, counting).await?;
         let decided = "SELECT MAX(decided_at) FROM sessions \
                        WHERE tenant = $1 AND owner = $2 AND decided_at IS NOT NULL";
         let decided: Option<(Option<i64>,)> = self.db.fetch_optional(decided, whose()).await?;
@@ -167,7 +177,11 @@ impl Sessions<'_> {
         Ok(WaitingTotals {
             calls: u64::try_from(calls).unwrap_or(0),
             sessions: u64::try_from(sessions).unwrap_or(0),
-            decided_at: decided.and_then(|(at,)| at).map(Timestamp),
+            // The last decision may be one in another session.
+            decided_at: decided
+                .filter(|_| of.within.is_none())
+                .and_then(|(at,)| at)
+                .map(Timestamp),
         })
     }
 }

@@ -42,6 +42,7 @@ const PURGES: &[&str] = &purges! {
     "links": "tenant", "user_id";
     "web_sessions": "tenant", "user_id";
     "identities": "tenant", "user_id";
+    "directory_people": "tenant", "user_id";
     "api_keys": "tenant", "user_id";
 };
 
@@ -54,6 +55,10 @@ const PARTS_OF_ASSISTANTS: [&str; 3] = [
     "DELETE FROM assistant_files WHERE tenant = $1 AND assistant IN \
      (SELECT id FROM assistants WHERE tenant = $1 AND owner = $2)",
 ];
+
+/// Deletes the warnings of budgets that groups give each member: these name the group and the user.
+const WARNINGS_OF_GROUPS: &str =
+    "DELETE FROM budget_warnings WHERE tenant = $1 AND subject LIKE '% ' || $2";
 
 /// Deletes the files of skills that no skill has any more.
 const ORPHANS: &str = "DELETE FROM skill_bundles WHERE tenant = $1 AND hash NOT IN \
@@ -97,6 +102,7 @@ impl Users<'_> {
         let purges = PARTS_OF_ASSISTANTS.iter().chain(PURGES);
         let mut statements: Vec<Statement> =
             purges.map(|sql| Statement::new(*sql, whom())).collect();
+        statements.push(Statement::new(WARNINGS_OF_GROUPS, whom()));
         statements.push(Statement::new(ORPHANS, args![tenant.as_str()]));
         let last = "DELETE FROM users WHERE tenant = $1 AND id = $2 AND delete_at IS NOT NULL";
         let last = Statement::required(last, whom());
@@ -121,6 +127,7 @@ mod tests {
         "texts.owner",
         "mcp_servers.owner",
         "model_requests.owner",
+        "group_spend.owner",
         "request_tools.owner",
         "tool_calls.owner",
         "daily_spend.owner",

@@ -12,6 +12,7 @@ use sepal_core::domain::{Role, Scope, TenantId, Timestamp, User, UserId};
 
 /// A user with the data needed for signing in.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "the columns of the table")]
 pub struct UserRecord {
     pub user: User,
     /// Argon2id in PHC form; `None` for a user without a password.
@@ -22,12 +23,41 @@ pub struct UserRecord {
     pub is_suspended: bool,
     /// True for the local person of `auth.mode none`.
     pub is_local: bool,
+    pub kind: UserKind,
+    /// True if the user signs in by passkeys and never by their password.
+    pub is_passkey_only: bool,
+}
+
+/// The kind of a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserKind {
+    /// Somebody who signs in.
+    Person,
+    /// A service account, which has keys and no other way in.
+    Service,
 }
 
 impl UserRecord {
+    /// Returns true for a service account.
+    pub fn is_service(&self) -> bool {
+        self.kind == UserKind::Service
+    }
+
     /// Returns true if the user may enter.
     pub fn may_enter(&self) -> bool {
         !self.is_disabled && !self.is_suspended
+    }
+
+    /// Returns true if the user may sign in with a browser.
+    pub fn may_sign_in(&self) -> bool {
+        self.may_enter() && !self.is_service()
+    }
+
+    /// The hash of the password by which the user may prove who they are; `None` if they have none, or passkeys
+    /// alone count.
+    pub fn usable_password(&self) -> Option<&str> {
+        let hash = self.password_hash.as_deref();
+        hash.filter(|_| !self.is_passkey_only)
     }
 }
 
@@ -49,7 +79,7 @@ macro_rules! is_not_last_owner {
          AND o.role = 'owner' AND NOT o.is_disabled))"
     };
 }
-use is_not_last_owner;
+pub(super) use is_not_last_owner;
 
 /// A user to add.
 #[derive(Clone)]
@@ -123,6 +153,44 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
+    /// Adds a service account. Returns [`Error::Taken`] if the name is in use in the tenant.
+    pub async fn add_service(&self, user: &User, now: Timestamp) -> Result<(), Error> {
+        let act = of(ActName::UserAdded, &user.tenant, &user.id)
+            .detail("name", user.name.as_str())
+            .detail("role", user.role.as_str())
+            .detail("service", true);
+        let sql = "INSERT INTO users (tenant, id, name, name_key, role, is_installation_admin, \
+                   is_disabled, is_local, is_service, created_at) \
+                   VALUES ($1, $2, $3, $4, $5, FALSE, FALSE, FALSE, TRUE, $6)";
+        let values = args![
+            user.tenant.as_str(),
+            user.id.as_str(),
+            user.name.as_str(),
+            name_key(&user.name).as_str(),
+            user.role.as_str(),
+            now.0
+        ];
+        let added = self.db.record(act, sql, values).await;
+        added.map_err(taken(&user.name))?;
+        Ok(())
+    }
+
+    /// Renames a service account. Returns [`Error::Taken`] if the name is in use in the tenant, and false if there
+    /// is no such account.
+    pub async fn rename_service(
+        &self,
+        tenant: &TenantId,
+        id: &UserId,
+        name: &str,
+    ) -> Result<bool, Error> {
+        let act = of(ActName::UserRenamed, tenant, id).detail("name", name);
+        let sql = "UPDATE users SET name = $3, name_key = $4 \
+                   WHERE tenant = $1 AND id = $2 AND is_service";
+        let values = args![tenant.as_str(), id.as_str(), name, name_key(name).as_str()];
+        let changed = self.db.record(act, sql, values).await;
+        Ok(changed.map_err(taken(name))? > 0)
+    }
+
     /// Uses up the setup link and adds the first owner, or gives the local person this name and password.
     /// Returns false if the link is not valid, or a user other than the local person exists.
     pub async fn add_first(&self, first: &FirstOwner, now: Timestamp) -> Result<bool, Error> {
@@ -132,7 +200,7 @@ impl<'s> Users<'s> {
             .execute_all(vec![
                 Statement::required(
                     "DELETE FROM links WHERE hash = $1 AND user_id IS NULL AND expires_at > $2 \
-                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local)",
+                     AND NOT EXISTS (SELECT 1 FROM users WHERE NOT is_local AND NOT is_service)",
                     args![first.link.as_str(), now.0],
                 ),
                 Statement::required(
@@ -163,11 +231,14 @@ impl<'s> Users<'s> {
         Ok(done.is_some())
     }
 
-    /// Returns true if any tenant has a user other than the local person.
+    /// Returns true if any tenant has a user who can sign in, other than the local person.
     pub async fn exist(&self) -> Result<bool, Error> {
         let row: Option<(String,)> = self
             .db
-            .fetch_optional("SELECT id FROM users WHERE NOT is_local LIMIT 1", args![])
+            .fetch_optional(
+                "SELECT id FROM users WHERE NOT is_local AND NOT is_service LIMIT 1",
+                args![],
+            )
             .await?;
         Ok(row.is_some())
     }
@@ -293,7 +364,8 @@ impl<'s> Users<'s> {
             .record(
                 act,
                 concat!(
-                    "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 AND ($3 = 'owner' OR ",
+                    "UPDATE users SET role = $3 WHERE tenant = $1 AND id = $2 \
+                     AND NOT (is_service AND $3 = 'owner') AND ($3 = 'owner' OR ",
                     is_not_last_owner!(),
                     ")"
                 ),
@@ -323,7 +395,8 @@ impl<'s> Users<'s> {
             .db
             .record(
                 act,
-                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2",
+                "UPDATE users SET is_installation_admin = $3 WHERE tenant = $1 AND id = $2 \
+                 AND NOT is_service",
                 args![tenant.as_str(), id.as_str(), is_admin],
             )
             .await?;
@@ -341,17 +414,18 @@ impl<'s> Users<'s> {
             args![tenant.as_str(), id.as_str()],
         );
         let mut statements = vec![ended.recorded(of(ActName::UserDisabled, tenant, id))];
+        statements.push(decided_here(tenant, id));
         statements.extend(ended_access(tenant, id));
         let done = self.db.execute_all(statements).await?;
         Ok(done.is_some())
     }
 
-    /// Returns true if a person may no longer act: they are disabled or a viewer, or their tenant is
+    /// Returns true if a person may no longer act: they are disabled, a viewer or an approver, or their tenant is
     /// suspended.
     pub async fn is_barred(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
         let sql = "SELECT u.id FROM users u JOIN tenants t ON t.id = u.tenant \
                    WHERE u.tenant = $1 AND u.id = $2 \
-                   AND (u.is_disabled OR u.role = 'viewer' OR t.suspended_at IS NOT NULL)";
+                   AND (u.is_disabled OR u.role IN ('viewer', 'approver') OR t.suspended_at IS NOT NULL)";
         let whom = args![tenant.as_str(), id.as_str()];
         let row: Option<(String,)> = self.db.fetch_optional(sql, whom).await?;
         Ok(row.is_some())
@@ -359,16 +433,17 @@ impl<'s> Users<'s> {
 
     /// Enables a user again. Returns false if the user does not exist, or is to be deleted.
     pub async fn enable(&self, tenant: &TenantId, id: &UserId) -> Result<bool, Error> {
-        let changed = self
+        let restored = Statement::required(
+            "UPDATE users SET is_disabled = FALSE \
+             WHERE tenant = $1 AND id = $2 AND delete_at IS NULL",
+            args![tenant.as_str(), id.as_str()],
+        );
+        let restored = restored.recorded(of(ActName::UserEnabled, tenant, id));
+        let done = self
             .db
-            .record(
-                of(ActName::UserEnabled, tenant, id),
-                "UPDATE users SET is_disabled = FALSE \
-                 WHERE tenant = $1 AND id = $2 AND delete_at IS NULL",
-                args![tenant.as_str(), id.as_str()],
-            )
+            .execute_all(vec![restored, decided_here(tenant, id)])
             .await?;
-        Ok(changed > 0)
+        Ok(done.is_some())
     }
 
     /// The user's mail address, and whether they want mail.
@@ -409,8 +484,29 @@ impl<'s> Users<'s> {
         Ok(())
     }
 
-    /// Sets a password, and deletes the user's links, gestures and sign-ins, except for the sign-in `kept`.
-    /// Returns false if the user does not exist.
+    /// Sets whether the user signs in by passkeys alone. Returns false if the user does not exist, or has fewer than
+    /// `least` passkeys.
+    pub async fn set_passkey_only(
+        &self,
+        (tenant, id): (&TenantId, &UserId),
+        is_passkey_only: bool,
+        least: i64,
+    ) -> Result<bool, Error> {
+        let act = of(ActName::PasskeyOnlySet, tenant, id).detail("passkeyOnly", is_passkey_only);
+        let changed = self
+            .db
+            .record(
+                act,
+                "UPDATE users SET is_passkey_only = $3 WHERE tenant = $1 AND id = $2 AND \
+                 (SELECT COUNT(*) FROM passkeys p WHERE p.tenant = $1 AND p.user_id = $2) >= $4",
+                args![tenant.as_str(), id.as_str(), is_passkey_only, least],
+            )
+            .await?;
+        Ok(changed > 0)
+    }
+
+    /// Sets a password, which counts from then on, and deletes the user's links, gestures and sign-ins, except for
+    /// the sign-in `kept`. Returns false if the user does not exist.
     pub async fn set_password(
         &self,
         tenant: &TenantId,
@@ -422,8 +518,8 @@ impl<'s> Users<'s> {
             .db
             .execute_all(vec![
                 Statement::required(
-                    "UPDATE users SET password_hash = $3, is_local = FALSE \
-                     WHERE tenant = $1 AND id = $2",
+                    "UPDATE users SET password_hash = $3, is_local = FALSE, is_passkey_only = FALSE \
+                     WHERE tenant = $1 AND id = $2 AND NOT is_service",
                     args![tenant.as_str(), id.as_str(), password_hash],
                 )
                 .recorded(of(ActName::PasswordSet, tenant, id)),
@@ -462,7 +558,7 @@ pub(super) fn args_of_user(new: &NewUser, now: Timestamp) -> Vec<Arg> {
 }
 
 /// Deletes the sign-ins of a user, and what else lets somebody act for them.
-fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
+pub(super) fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
     let deletions = [
         "DELETE FROM web_sessions WHERE tenant = $1 AND user_id = $2",
         "DELETE FROM links WHERE tenant = $1 AND user_id = $2",
@@ -472,6 +568,12 @@ fn ended_access(tenant: &TenantId, id: &UserId) -> Vec<Statement> {
     ];
     let whom = || args![tenant.as_str(), id.as_str()];
     deletions.map(|sql| Statement::new(sql, whom())).into()
+}
+
+/// Notes that somebody here decided whether a user may enter, so that their directory cannot restore them.
+fn decided_here(tenant: &TenantId, id: &UserId) -> Statement {
+    let sql = "UPDATE directory_people SET is_disabled = FALSE WHERE tenant = $1 AND user_id = $2";
+    Statement::new(sql, args![tenant.as_str(), id.as_str()])
 }
 
 /// An act on a user.
@@ -495,6 +597,8 @@ struct UserRow {
     is_disabled: bool,
     is_suspended: bool,
     is_local: bool,
+    is_service: bool,
+    is_passkey_only: bool,
     password_hash: Option<String>,
 }
 
@@ -535,6 +639,12 @@ impl UserRow {
             is_disabled: self.is_disabled,
             is_suspended: self.is_suspended,
             is_local: self.is_local,
+            kind: if self.is_service {
+                UserKind::Service
+            } else {
+                UserKind::Person
+            },
+            is_passkey_only: self.is_passkey_only,
         })
     }
 }

@@ -117,6 +117,7 @@ pub(in crate::gateway::http) async fn list_sessions(
         state: is_in.transpose()?,
         is_archived: query.archived.unwrap_or(false),
         tag: tag.map(|text| tag::read("tag", &text)).transpose()?,
+        within: None,
     };
     let page = state
         .sessions
