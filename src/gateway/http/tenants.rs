@@ -1,11 +1,13 @@
 //! Administers the tenants of the installation (`/api/tenants`). Nothing of their conversations is shown.
 
+use std::cmp::Reverse;
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::domain::{Caller, Code, Role, Tenant, TenantId, Timestamp};
 use crate::gateway::GatewayState;
@@ -41,7 +43,7 @@ struct TenantItem {
 }
 
 /// The state of a tenant.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum TenantState {
     /// Its people may enter.
@@ -56,10 +58,61 @@ enum TenantState {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct TenantList {
-    /// The tenants, by name.
+    /// The tenants, in the order that was asked for.
     items: Vec<TenantItem>,
     /// The cursor of the next page; `null` if there is none.
     next_cursor: Option<String>,
+}
+
+/// The tenants to list.
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct TenantsQuery {
+    /// Only tenants whose names hold this text.
+    #[param(max_length = 64)]
+    search: Option<String>,
+    /// Only tenants in this state.
+    #[param(inline)]
+    state: Option<TenantState>,
+    /// The order; `name` if absent.
+    #[param(inline)]
+    sort: Option<TenantOrder>,
+}
+
+/// The order of a list of tenants.
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum TenantOrder {
+    /// By name.
+    #[default]
+    Name,
+    /// The most people first.
+    People,
+    /// The most sessions first.
+    Sessions,
+    /// By the last change of a session, the newest first.
+    Active,
+    /// The newest first.
+    Created,
+}
+
+impl TenantsQuery {
+    fn fits(&self, tenant: &TenantItem) -> bool {
+        let search = self.search.as_deref().unwrap_or_default().to_lowercase();
+        tenant.name.contains(&search) && self.state.is_none_or(|state| state == tenant.state)
+    }
+
+    /// Sorts tenants that are sorted by name.
+    fn sort(&self, tenants: &mut [TenantItem]) {
+        match self.sort.unwrap_or_default() {
+            TenantOrder::Name => {}
+            TenantOrder::People => tenants.sort_by_key(|it| Reverse(it.people)),
+            TenantOrder::Sessions => tenants.sort_by_key(|it| Reverse(it.sessions)),
+            // Times in RFC 3339 sort as texts.
+            TenantOrder::Active => tenants.sort_by(|a, b| b.active_at.cmp(&a.active_at)),
+            TenantOrder::Created => tenants.sort_by(|a, b| b.created_at.cmp(&a.created_at)),
+        }
+    }
 }
 
 /// A tenant to make.
@@ -129,18 +182,21 @@ pub(super) fn routes() -> ApiRouter {
 }
 
 /// Lists the tenants of the installation. Only for its administrators.
-#[utoipa::path(get, path = "/api/tenants", tag = "tenants", params(PageQuery), responses(
-    (status = 200, body = TenantList), (status = 403, body = Problem),
+#[utoipa::path(get, path = "/api/tenants", tag = "tenants", params(TenantsQuery, PageQuery), responses(
+    (status = 200, body = TenantList), (status = 400, body = Problem), (status = 403, body = Problem),
 ))]
 async fn list_tenants(
     State(state): State<GatewayState>,
     caller: Caller,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<TenantsQuery>,
+    Query(part): Query<PageQuery>,
 ) -> Result<Json<TenantList>, ApiError> {
     let administration = administration(&state, &caller)?;
     let tenants = administration.tenants_with_use().await?.into_iter();
-    let items = tenants.map(TenantItem::from).collect();
-    let page = query.page(items, |tenant: &TenantItem| tenant.id.clone())?;
+    let items = tenants.map(TenantItem::from);
+    let mut items: Vec<TenantItem> = items.filter(|item| query.fits(item)).collect();
+    query.sort(&mut items);
+    let page = part.page(items, |tenant: &TenantItem| tenant.id.clone())?;
     Ok(Json(TenantList {
         items: page.items,
         next_cursor: page.next_cursor,

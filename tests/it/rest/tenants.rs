@@ -99,3 +99,31 @@ async fn a_tenant_is_made_suspended_and_deleted_by_who_administers_the_installat
     let gone = async { while listed(&admin, "acme").await != Value::Null {} };
     tokio::time::timeout(DEADLINE, gone).await.unwrap();
 }
+
+#[tokio::test]
+async fn tenants_are_found_and_sorted_by_the_server() {
+    let app = TestApp::start().await;
+    let admin = Client::with_key(&app, &app.installation_admin("house").await.key);
+    for name in ["acme", "globex", "globex-2"] {
+        let made = admin.post("/api/tenants", json!({ "name": name })).await;
+        made.ok(201);
+    }
+    for _ in 0..2 {
+        app.person_with("globex", Role::Member).await;
+    }
+    let id = listed(&admin, "acme").await["id"].clone();
+    change(&admin, id.as_str().unwrap(), json!({ "suspended": true })).await;
+    let names = async |query: &str| -> Vec<String> {
+        let list = admin.get(&format!("/api/tenants?{query}")).await.ok(200);
+        let items = list["items"].as_array().unwrap().iter();
+        items
+            .map(|tenant| tenant["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(names("search=GLOBEX").await, ["globex", "globex-2"]);
+    assert_eq!(names("search=globex&sort=created").await.len(), 2);
+    assert_eq!(names("state=suspended").await, ["acme"]);
+    assert_eq!(names("sort=people&limit=1").await, ["globex"]);
+    let wrong = admin.get("/api/tenants?sort=size").await;
+    wrong.problem(400, "invalid_arguments");
+}
