@@ -338,6 +338,7 @@ impl Directory<'_> {
         let directories = self.tenancy.records().directories();
         let was_known = directories.unlink_group(self.tenant(), id, true).await?;
         self.tenancy.parts.checked.forget_tenant(self.tenant());
+        self.tenancy.groups_changed(self.tenant());
         was_known.then_some(()).ok_or(Error::NotFound("group"))
     }
 
@@ -355,6 +356,7 @@ impl Directory<'_> {
         for user in joins.iter().chain(leaves) {
             self.tenancy.parts.checked.forget_user(user);
         }
+        self.tenancy.groups_changed(self.tenant());
         Ok(())
     }
 
@@ -583,6 +585,7 @@ impl DirectorySettings<'_> {
         let directories = self.tenancy.records().directories();
         let was_linked = directories.unlink_person(self.tenant(), id).await?;
         self.tenancy.parts.checked.forget_user(id);
+        self.tenancy.groups_changed(self.tenant());
         was_linked.then_some(()).ok_or(Error::NotFound("link"))
     }
 

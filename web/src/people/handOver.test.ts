@@ -7,7 +7,7 @@ import { door, type Person, type Role } from './door'
 import HandOverDialog from './HandOverDialog.vue'
 
 function one(name: string, role: Role, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: '2026-11-01T12:00:00Z', lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, role, installationAdmin: false, disabled: false, serviceAccount: false, hasPassword: true, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: '2026-11-01T12:00:00Z', lastSeenAt: null, ...more }
 }
 
 const ben = one('ben', 'member', { disabled: true, sessions: 3 })
@@ -17,10 +17,7 @@ beforeEach(() => {
   vi.spyOn(door, 'everybody').mockResolvedValue([ben, one('cleo', 'admin'), one('dan', 'viewer'), one('eve', 'member', { disabled: true }), one('fay', 'member')])
 })
 enableAutoUnmount(afterEach)
-afterEach(() => {
-  vi.restoreAllMocks()
-  document.body.innerHTML = ''
-})
+afterEach(() => vi.restoreAllMocks())
 
 async function show() {
   mount(HandOverDialog, { props: { modelValue: ben }, global: { plugins: [i18n] }, attachTo: document.body })

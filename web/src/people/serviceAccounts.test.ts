@@ -14,7 +14,7 @@ let accounts: Person[]
 let keys: Key[]
 
 function account(name: string, more: Partial<Person> = {}): Person {
-  return { id: `usr_${name}`, name, serviceAccount: true, role: 'member', installationAdmin: false, disabled: false, hasPassword: false, passkeys: 0, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
+  return { id: `usr_${name}`, name, serviceAccount: true, role: 'member', installationAdmin: false, disabled: false, hasPassword: false, passkeys: 0, passkeyOnly: false, sessions: 0, createdAt: AT, lastSeenAt: null, ...more }
 }
 
 function key(id: string, person: string): Key {
@@ -48,7 +48,7 @@ it('lists the accounts with their keys', async () => {
   expect(robot?.text()).not.toContain('other')
   expect(old?.text()).toContain('Disabled')
   expect(chief?.find('select').exists()).toBe(false)
-  expect(robot?.findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Member'])
+  expect(robot?.findAll('option').map((option) => option.text())).toEqual(['Viewer', 'Approver', 'Member'])
 })
 
 it('shows no keys to those who do not manage them', async () => {
