@@ -10,8 +10,8 @@ const PRELOADED_FONT = /atkinson-hyperlegible-(next|mono)-latin-400-normal.*\.wo
 
 /** What every page needs. */
 const BASE = /vite\/preload-helper|clients\/typescript\/src\/|node_modules\/(@vue|vue|vue-router|pinia|vue-i18n|@intlify|intl-messageformat|@formatjs)\/|web\/src\/(styles|locales|browser\/(?!inputGuard|printing)|stores|wire\/(base|json|request|rest)|ui\/(?!LazyOverlay|ChoiceGroup|StateGlyph|TextField)|rail\/(rail\.ts|WaitingBadge)|shell\/tabTitle)/
-/** What a session needs before its first word can be read. */
-const SESSION = /web\/src\/(session\/|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
+/** What a session needs before its first word can be read; not what is loaded once somebody searches or edits. */
+const SESSION = /web\/src\/(session\/(?!.*\/(FindBar|EditMessage)\.)|pages\/SessionPage|shell\/(AppFrame|PageHead|StatusBar)|rail\/(SessionRail|RailItem|RailButton)|ui\/LazyOverlay)|node_modules\/(socket\.io-client|engine\.io-client|socket\.io-parser)\//
 
 /** Font files have hashed names, so their preload links can only be written after bundling. */
 function preloadFonts(): Plugin {
