@@ -73,7 +73,7 @@ codes! {
         "The event is not one that this server knows.",
         "Use an event of docs/protocol.md; the server may be older than the client.";
     GestureRequired = "gesture_required", Validation,
-        "A rule wants a fresh gesture (a passkey or the password) with the yes to this call, and there is none, or it is used up, too old, or for another call.",
+        "A rule wants a fresh gesture (a passkey, the password, or a new sign-in at the OpenID provider) with the yes to this call, and there is none, or it is used up, too old, or for another call.",
         "Approve in the page; a program asks `POST /api/gestures/challenge`, and sends what `POST /api/gestures` gives as `gesture` with the decision. Without a password, add a passkey in the settings first.";
     Unauthorized = "unauthorized", Validation,
         "There is no valid sign-in, or it has ended.",
