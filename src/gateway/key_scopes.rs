@@ -10,7 +10,6 @@ use axum::http::Method;
 use axum::http::request::Parts;
 
 use super::error::ApiError;
-use super::openapi;
 use super::wire::COMMANDS;
 use crate::agent::require_scope;
 use crate::domain::{Caller, Code, KeyScope, SessionId};
@@ -369,8 +368,8 @@ fn is_for_some_sessions(method: &str, path: &str) -> bool {
     is_of_session || FOR_SOME_SESSIONS.contains(&(method, path))
 }
 
-/// Returns the content of `docs/key-scopes.md`.
-pub fn key_scopes_page() -> String {
+/// Returns the content of `docs/key-scopes.md`. `operation_id` names an operation by its method and path.
+pub(super) fn page(operation_id: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut text = String::from(
         "# Scopes of API keys\n\n\
          <!-- Written by `./run generate` from src/gateway/key_scopes.rs; do not edit. -->\n\n\
@@ -390,7 +389,7 @@ pub fn key_scopes_page() -> String {
          | operation | address | scope | some sessions |\n|---|---|---|---|\n",
     );
     for (method, path, need) in OPERATIONS {
-        let id = openapi::operation_id(method, path).unwrap_or_default();
+        let id = operation_id(method, path).unwrap_or_default();
         let word = match need {
             Need::Nothing => "every key".to_owned(),
             Need::Scope(scope) => format!("`{}`", scope.as_str()),

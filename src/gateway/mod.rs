@@ -53,8 +53,7 @@ pub use http::{
     Check, DISK_CHECK, DiskPressure, Installation, ModelInfo, ModelList, OidcDoor, OidcDoors,
     SandboxInfo, SandboxLimits, StorageInfo, System, SystemInfo, open_metrics,
 };
-pub use key_scopes::key_scopes_page;
-pub use openapi::openapi_json;
+pub use openapi::{key_scopes_page, openapi_json};
 pub use pace::Pace;
 pub use proxy::ProxyDoor;
 pub use spa::page_is_built;

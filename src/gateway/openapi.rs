@@ -284,8 +284,13 @@ fn name_scopes(path: &str, item: &mut PathItem) {
     }
 }
 
+/// Returns the content of `docs/key-scopes.md`.
+pub fn key_scopes_page() -> String {
+    key_scopes::page(operation_id)
+}
+
 /// Returns the id of an operation.
-pub(super) fn operation_id(method: &str, path: &str) -> Option<String> {
+fn operation_id(method: &str, path: &str) -> Option<String> {
     static DESCRIBED: OnceLock<serde_json::Value> = OnceLock::new();
     let described = DESCRIBED.get_or_init(value);
     let operation = described.get("paths")?.get(path)?;
