@@ -22,7 +22,7 @@ use crate::support::{Person, RedisServer, Server, TestApp, TestSocket};
 
 const PASSWORD: &str = "another long password";
 
-/// The address that people have of all gateways.
+/// The address that people have of all gateways, as browsers and a load balancer pass it on.
 const PUBLIC: &str = "http://localhost:8080";
 const HOST: &str = "localhost:8080";
 
@@ -89,7 +89,6 @@ impl Company {
         let mut env = vec![
             ("SPL_SANDBOX", "none"),
             ("SPL_SECRET_KEY", "a key of thirty-two characters or more"),
-            ("SPL_PUBLIC_URL", PUBLIC),
             ("SPL_MCPS_0_ID", "post"),
             ("SPL_MCPS_0_URL", self.bank.url.as_str()),
             ("SPL_OIDC_ISSUER", self.provider.issuer.as_str()),

@@ -1,10 +1,8 @@
 //! Derives defaults that depend on other settings, and finds contradictions between settings.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
-use super::settings::pair;
+use super::settings::{is_loopback, pair};
 use super::value::{ResolvedValue, Values};
 use super::{Preset, Problem, Source, Sources};
 
@@ -165,13 +163,6 @@ fn text<'a>(values: &'a Values, key: &str) -> Option<&'a str> {
 
 fn number(values: &Values, key: &str) -> Option<f64> {
     values.get(key)?.value.as_f64()
-}
-
-/// Returns true if a listener or page at that host can be reached only from this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    bare.eq_ignore_ascii_case("localhost")
-        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// Refuses values that are valid alone but contradict each other. A key that already has a problem has no

@@ -6,7 +6,6 @@ use std::sync::{Mutex, PoisonError};
 use secrecy::SecretString;
 use tokio::sync::broadcast;
 
-use super::identity::PROXY_ISSUER;
 use super::{Error, Tenancy, secret};
 use sepal_core::domain::{ApiKeyId, Caller, CredentialId, TenantId, Timestamp, UserId};
 use sepal_store::records::{AccountName, Admission, SecretHash, UserRecord};
@@ -27,6 +26,14 @@ pub(super) const IDLE_MS: u64 = 30 * DAY_MS;
 
 /// Every browser has to sign in again after this time.
 pub(super) const ABSOLUTE_MS: u64 = 90 * DAY_MS;
+
+/// The begin of the issuer of accounts at the sign-in proxy. No provider's address begins with it.
+const PROXY_ISSUER: &str = "proxy:";
+
+/// The issuer of the accounts at the sign-in proxy of this name.
+pub fn proxy_issuer(name: &str) -> String {
+    format!("{PROXY_ISSUER}{name}")
+}
 
 /// A credential that a client presents.
 pub enum Credential {

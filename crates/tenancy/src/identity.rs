@@ -34,14 +34,6 @@ const MOST_NAMES: usize = 50;
 /// The tries of a first sign-in: another one may take the name, or bind the account, at the same time.
 const MOST_TRIES: usize = 5;
 
-/// The begin of the issuer of accounts at the sign-in proxy. No provider's address begins with it.
-pub(super) const PROXY_ISSUER: &str = "proxy:";
-
-/// The issuer of the accounts at the sign-in proxy of this name.
-pub fn proxy_issuer(name: &str) -> String {
-    format!("{PROXY_ISSUER}{name}")
-}
-
 /// The reason the rules keep an account out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotLetIn {

@@ -32,7 +32,7 @@ pub use admin::{
     Administration, CreatedInvitation, CreatedKey, NewInvitation, NewKey, NewPerson, Person,
 };
 pub use clock::Clock;
-pub use credential::{AuthenticatedCaller, Credential, Revocation};
+pub use credential::{AuthenticatedCaller, Credential, Revocation, proxy_issuer};
 pub use device::Visitor;
 pub use directory::{
     CreatedScimToken, Directory, DirectoryCaller, DirectoryError, DirectorySettings, GroupDraft,
@@ -46,7 +46,7 @@ pub use gesture::{
 pub use groups::{AccessChange, GroupChange, GroupView, Groups, MOST_GROUPS};
 pub use identity::{
     Account, BegunSignIn, DirectoryLink, EndedSession, EntryRules, FLOW_LIFE_MS, FlowSecrets,
-    GroupRules, NotLetIn, TenantChoice, proxy_issuer,
+    GroupRules, NotLetIn, TenantChoice,
 };
 pub use limits::network;
 pub use people::{InvitationFacts, People};

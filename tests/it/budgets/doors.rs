@@ -148,9 +148,9 @@ async fn a_wrong_budget_is_refused_and_the_field_is_named() {
     let refused = boss.put("/api/budgets", turn).await;
     refused.problem(400, "invalid_arguments");
     assert!(
-        refused
-            .text
-            .contains("is not `own`, `session`, `person` or `tenant`"),
+        refused.text.contains(
+            "is not `own`, `session`, `person`, `group_each`, `group_pooled` or `tenant`"
+        ),
         "{}",
         refused.text
     );

@@ -139,7 +139,8 @@ async fn a_model_that_groups_name_is_open_to_their_members_alone() {
             let all = page["models"].as_array().unwrap().clone();
             let of_lab = all.into_iter().filter(|it| it["provider"] == "lab");
             let ids = of_lab.map(|it| it["id"].as_str().unwrap().to_owned());
-            ids.collect::<Vec<_>>()
+            // The kind has a model of its own beside those that were named.
+            ids.filter(|id| id != "scripted").collect::<Vec<_>>()
         };
         assert_eq!(models(&house.ann).await, ["small"]);
         let wanted = json!({ "provider": "lab", "model": "large" });
@@ -197,8 +198,9 @@ async fn a_model_that_groups_name_is_open_to_their_members_alone() {
             .problem(404, "not_found");
         let seen: Value = house.owner.get("/api/providers/lab").await.ok(200);
         assert_eq!(seen["groups"], json!(["Finance"]));
-        let wrong = house.owner.put(&access, json!({ "models": ["lba"] }));
-        wrong.await.problem(400, "invalid_arguments");
+        let wrong = json!({ "models": ["lba"] });
+        let wrong = house.owner.put(&access, wrong).await;
+        wrong.problem(400, "invalid_arguments");
     }
 }
 

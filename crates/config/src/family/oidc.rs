@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{Fields, Member, Members, checked_field, has_problem, path};
 use crate::check::is_name;
-use crate::derive::is_loopback;
+use crate::settings::is_loopback;
 use crate::settings::pair;
 use crate::table::OIDC;
 use crate::value::{ResolvedValue, Values, variable};

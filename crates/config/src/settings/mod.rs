@@ -39,6 +39,7 @@ pub use oidc::{OidcProvider, ScimLink};
 pub use proxy::SignInProxy;
 pub use rules::Reviewer;
 pub(crate) use rules::rule;
+pub(crate) use runtime::is_loopback;
 pub use runtime::{
     Access, Http, Limits, Log, LogFormat, LogLevel, LogOutput, Metrics, Runtime, Socket, Stdio,
     Transports,

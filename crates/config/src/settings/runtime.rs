@@ -1,5 +1,6 @@
 //! `runtime`: the log, the listeners and their limits.
 
+use std::net::IpAddr;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -128,10 +129,17 @@ pub struct Http {
     pub port: u16,
 }
 
+/// Returns true if a listener or page at that host can be reached only from this machine.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.eq_ignore_ascii_case("localhost")
+        || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 impl Http {
     /// Returns true if the listener can be reached only from this machine.
     pub fn is_loopback(&self) -> bool {
-        crate::derive::is_loopback(&self.host)
+        is_loopback(&self.host)
     }
 }
 

@@ -214,8 +214,8 @@ mod tests {
         // Configuration, input, and what a person has to do first.
         assert_eq!(
             of(Fault::Validation),
-            "invalid_arguments unknown_command gesture_required unauthorized not_allowed host_refused \
-             not_found file_exists method_not_allowed session_not_found no_such_call no_such_elicitation \
+            "invalid_arguments unknown_command gesture_required unauthorized not_allowed scope_missing \
+             host_refused not_found file_exists method_not_allowed session_not_found no_such_call no_such_elicitation \
              already_decided call_expired changed_since_shown read_only nothing_to_do missing_api_key key_in_use \
              too_large max_iterations repeated_call budget_exhausted context_overflow authorization_required"
         );

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 
 use super::super::Error;
-use super::api_keys::StoredGrant;
+use super::key_grants::StoredGrant;
 use super::{tenant_id, user_id};
 use sepal_core::domain::{Caller, Rights, Role, Tenant, Timestamp, User};
 

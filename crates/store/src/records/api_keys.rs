@@ -1,14 +1,12 @@
 //! Stores API keys, which are looked up by the hash of their secret.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use super::super::Error;
 use super::super::audit::{Act, ActName};
 use super::super::db::{Db, args};
 use super::admission::{Admission, AdmissionRow, SecretHash, person_of};
+use super::key_grants::StoredGrant;
 use super::user_id;
-use sepal_core::domain::{ApiKeyId, KeyGrant, KeyScopes, SessionId, TenantId, Timestamp, UserId};
+use sepal_core::domain::{ApiKeyId, KeyGrant, TenantId, Timestamp, UserId};
 
 /// A key as people see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,63 +193,6 @@ struct KeyRow {
     expires_at: Option<i64>,
     #[sqlx(flatten)]
     grant: StoredGrant,
-}
-
-/// What a key may do, as the database has it; null = no limit.
-#[derive(sqlx::FromRow)]
-pub(super) struct StoredGrant {
-    scopes: Option<String>,
-    sessions: Option<String>,
-    servers: Option<String>,
-}
-
-impl StoredGrant {
-    fn of(grant: &KeyGrant) -> Self {
-        let sessions = grant.sessions.as_ref();
-        let ids = |ids: &BTreeSet<SessionId>| {
-            let ids: Vec<&str> = ids.iter().map(SessionId::as_str).collect();
-            ids.join(" ")
-        };
-        let names = |names: &Arc<BTreeSet<String>>| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            names.join(" ")
-        };
-        Self {
-            scopes: (!grant.scopes.is_all()).then(|| grant.scopes.to_text()),
-            sessions: sessions.map(ids),
-            servers: grant.servers.as_ref().map(names),
-        }
-    }
-
-    pub(super) fn new(
-        scopes: Option<String>,
-        sessions: Option<String>,
-        servers: Option<String>,
-    ) -> Self {
-        Self {
-            scopes,
-            sessions,
-            servers,
-        }
-    }
-
-    /// What cannot be read allows nothing.
-    pub(super) fn into_grant(self) -> KeyGrant {
-        let words = |text: String| -> Vec<String> {
-            text.split_whitespace().map(ToOwned::to_owned).collect()
-        };
-        let sessions = self.sessions.map(words);
-        let servers = self.servers.map(words);
-        KeyGrant {
-            scopes: match self.scopes {
-                Some(text) => KeyScopes::from_text(&text),
-                None => KeyScopes::all(),
-            },
-            sessions: sessions
-                .map(|ids| ids.iter().filter_map(|id| SessionId::parse(id)).collect()),
-            servers: servers.map(|names| Arc::new(names.into_iter().collect())),
-        }
-    }
 }
 
 impl KeyRow {

@@ -22,6 +22,7 @@ mod idempotency_keys;
 mod identities;
 mod installation;
 mod invitations;
+mod key_grants;
 mod links;
 mod mcp_authorizations;
 mod mcp_bundles;
