@@ -108,6 +108,9 @@ pub(super) fn routes() -> Router<GatewayState> {
                 .patch(groups::change)
                 .delete(groups::remove),
         )
+        .route("/.search", any(unsupported))
+        .route("/Bulk", any(unsupported))
+        .route("/Me", any(unsupported))
         .layer(DefaultBodyLimit::max(MAX_BODY));
     Router::new()
         .nest("/scim/v2", scim)
@@ -116,6 +119,11 @@ pub(super) fn routes() -> Router<GatewayState> {
 
 async fn nothing() -> ApiError {
     ApiError::new(Code::NotFound, "there is nothing at this address")
+}
+
+async fn unsupported(_: Scim) -> ApiError {
+    let text = "this part of SCIM is not supported here: ask for `/Users` and `/Groups`";
+    ApiError::new(Code::InvalidArguments, text).with_status(StatusCode::NOT_IMPLEMENTED)
 }
 
 /// A directory that showed a valid token.

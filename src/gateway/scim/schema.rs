@@ -187,10 +187,11 @@ pub(super) static GROUP: Schema = Schema {
         many(
             &[
                 exact(text("value", "The id of the person.")),
-                read_only(exact(of_kind(
+                // Clients may say it beside the id, which alone counts.
+                exact(of_kind(
                     Kind::Reference,
                     text("$ref", "The address of the person."),
-                ))),
+                )),
                 read_only(text("type", "Always `User`.")),
                 read_only(text("display", "The person's name in the directory.")),
             ],
