@@ -304,6 +304,23 @@ impl Things {
     }
 }
 
+/// Makes a token of the tenant's directory. A tenant has five at most.
+async fn scim_token(app: &TestApp, person: &Person, name: &str) -> String {
+    let administration = app.tenancy.administration();
+    let known = administration.scim_tokens(&person.tenant).await.unwrap();
+    if let Some(oldest) = known.get(4) {
+        let revoked = administration.revoke_scim_token(&person.tenant, &oldest.id);
+        revoked.await.unwrap();
+    }
+    let new = NewScimToken {
+        name: name.to_owned(),
+        role: Role::Member,
+        deletes: false,
+    };
+    let created = administration.add_scim_token(&person.tenant, None, new);
+    created.await.unwrap().token.id
+}
+
 /// Makes everything that a person can have, while they may.
 async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Things {
     let client = Client::with_key(app, &person.key);
@@ -359,20 +376,8 @@ async fn things(app: &TestApp, person: &Person, name: &str, scope: &str) -> Thin
     let administration = app.tenancy.administration();
     let key = administration.create_key(&person.tenant, &user, "spare");
     let key = key.await.unwrap().id.to_string();
-    // A tenant has five at most, and no person has one.
     let scim_token = if scope == "tenant" {
-        let known = administration.scim_tokens(&person.tenant).await.unwrap();
-        if let Some(oldest) = known.get(4) {
-            let revoked = administration.revoke_scim_token(&person.tenant, &oldest.id);
-            revoked.await.unwrap();
-        }
-        let new = NewScimToken {
-            name: name.to_owned(),
-            role: Role::Member,
-            deletes: false,
-        };
-        let created = administration.add_scim_token(&person.tenant, None, new);
-        created.await.unwrap().token.id
+        scim_token(app, person, name).await
     } else {
         Things::missing().scim_token
     };
