@@ -17,7 +17,7 @@ story('axe finds nothing at the doors', { isNew: true }, async ({ app, context, 
   await isAccessible(page, 'welcome, step 2')
   await context.clearCookies()
   await page.goto(`${app.url}/sign-in`)
-  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
   await isAccessible(page, 'sign-in')
 })
 
@@ -93,7 +93,7 @@ story('the whole journey by keyboard', { isNew: true }, async ({ app, context, p
     assert.equal(await focused(), what)
   }
   const isIn = (place) => page.evaluate((place) => document.activeElement?.closest(place) !== null, place)
-  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
   await tabTo('name')
   await page.keyboard.type(PERSON.name)
   await page.keyboard.press('Tab')
@@ -210,7 +210,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   await page.goto(`${app.url}/s/ses_nothing?x=1`)
   await page.getByLabel('Name').fill(PERSON.name)
   await page.getByLabel('Password').fill('not the password')
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('alert').getByText('Wrong name or password.').waitFor()
 
   const [, fresh] = /(http\S+)/.exec(await app.cli('link'))
@@ -220,7 +220,7 @@ story('the doors: wrong password, used and wrong links, a link from the command 
   assert.equal(new URL(page.url()).hash, '')
   await page.goto(`${app.url}/settings`)
   await page.getByRole('button', { name: 'Sign out', exact: true }).click()
-  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
   await page.goto('about:blank')
   await page.goto(fresh)
   await page.getByRole('alert').getByText('This link was used or has expired.').waitFor()
@@ -238,7 +238,7 @@ story('links that are pasted into an open tab work, though only the hash changes
 
   await page.context().clearCookies()
   await page.goto(`${app.url}/sign-in`)
-  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).waitFor()
   await page.goto(`${app.url}/sign-in#not-a-secret`)
   await page.getByText('This link was used or has expired.').waitFor()
   const secret = (await app.cli('link')).split('#').at(-1)

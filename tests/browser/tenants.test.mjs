@@ -32,7 +32,7 @@ async function signIn(page, { team, name, password }) {
   await page.getByLabel('Name', { exact: true }).fill(name)
   await page.getByLabel('Password').fill(password)
   if (team !== undefined) await page.getByLabel('Team').fill(team)
-  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
 
 story('a tenant is made, its people enter, are locked out and let in again, and it is deleted', {}, async ({ app, page }) => {

@@ -32,8 +32,6 @@ fn resource(group: &DirectoryGroup, members: &[DirectoryMember], base: &str) -> 
             json!({
                 "value": member.user.as_str(),
                 "$ref": location(base, &USER, member.user.as_str()),
-                "type": "User",
-                "display": member.user_name,
             })
         });
         put("members", Value::Array(members.collect()));

@@ -192,8 +192,6 @@ pub(super) static GROUP: Schema = Schema {
                     Kind::Reference,
                     text("$ref", "The address of the person."),
                 )),
-                read_only(text("type", "Always `User`.")),
-                read_only(text("display", "The person's name in the directory.")),
             ],
             text("members", "The members of the group."),
         ),

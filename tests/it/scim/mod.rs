@@ -400,7 +400,7 @@ async fn groups_are_made_filled_and_give_their_roles() {
         let made = directory.post("/Groups", body.clone()).await.ok(201);
         let id = text(&made["id"]);
         let path = format!("/Groups/{id}");
-        assert_eq!(made["members"][0]["display"], "ann", "{made}");
+        assert_eq!(made["members"][0]["value"], ann, "{made}");
         refused(&directory.post("/Groups", body).await, 409, "uniqueness");
         let user = directory.get(&format!("/Users/{ann}")).await.ok(200);
         assert_eq!(user["groups"][0]["display"], "Finance", "{user}");

@@ -71,7 +71,6 @@ pub struct DirectoryMember {
     pub group: String,
     pub group_name: String,
     pub user: UserId,
-    pub user_name: String,
     /// True if the directory made the person a member; otherwise it cannot take that back.
     pub is_by_directory: bool,
 }
@@ -107,7 +106,7 @@ const SELECT_PEOPLE: &str = "SELECT u.tenant, u.id, u.name, u.role, u.is_install
 macro_rules! members_where {
     ($which:literal) => {
         concat!(
-            "SELECT m.group_id, g.name AS group_name, m.user_id, d.user_name, m.issuer \
+            "SELECT m.group_id, g.name AS group_name, m.user_id, m.issuer \
              FROM group_members m \
              JOIN directory_groups dg ON dg.tenant = m.tenant AND dg.group_id = m.group_id \
              JOIN user_groups g ON g.tenant = m.tenant AND g.id = m.group_id \
@@ -674,7 +673,6 @@ struct MemberRow {
     group_id: String,
     group_name: String,
     user_id: String,
-    user_name: String,
     issuer: Option<String>,
 }
 
@@ -684,7 +682,6 @@ impl MemberRow {
             group: self.group_id,
             group_name: self.group_name,
             user: user_id(self.user_id)?,
-            user_name: self.user_name,
             is_by_directory: self.issuer.as_deref() == Some(DIRECTORY),
         })
     }
