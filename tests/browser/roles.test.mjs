@@ -52,7 +52,7 @@ story('an owner lets a group read sessions, and whose session is read is told by
     const group = page.getByRole('dialog', { name: 'Group Reviewers' })
     await group.getByRole('checkbox', { name: 'Reviewer' }).check()
     await group.getByRole('combobox', { name: 'Person to add' }).selectOption({ label: 'ben' })
-    await group.getByRole('button', { name: 'Add' }).click()
+    await group.getByRole('button', { name: 'Add', exact: true }).click()
     await group.getByRole('button', { name: 'Remove ben' }).waitFor()
     await isAccessible(page, 'a group')
     await pictures(page, 'role-group')
