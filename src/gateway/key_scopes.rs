@@ -44,7 +44,7 @@ const DECIDE: Need = Need::Scope(KeyScope::Decide);
 const ADMINISTER: Need = Need::Scope(KeyScope::Administer);
 
 /// The operations of REST.
-const OPERATIONS: &[(&str, &str, Need)] = &[
+pub(super) const OPERATIONS: &[(&str, &str, Need)] = &[
     ("GET", "/api/approvals", DECIDE),
     ("GET", "/api/approvals/count", DECIDE),
     ("GET", "/api/assistants", READ),
@@ -287,7 +287,7 @@ const ONE_SESSION: &str = "/api/sessions/{id}";
 
 /// What a key that is limited to some sessions may use beside those sessions. The lists show only those. Everything
 /// else is about more than some sessions.
-const FOR_SOME_SESSIONS: [(&str, &str); 12] = [
+pub(super) const FOR_SOME_SESSIONS: [(&str, &str); 12] = [
     ("GET", "/api/approvals"),
     ("GET", "/api/approvals/count"),
     ("POST", "/api/auth/logout"),
@@ -415,86 +415,4 @@ pub(super) fn page(operation_id: impl Fn(&str, &str) -> Option<String>) -> Strin
          client is asked nothing, and `auto` of `agent.approval` approves nothing.\n",
     );
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::{FOR_SOME_SESSIONS, OPERATIONS, need};
-    use crate::domain::KeyScope;
-    use crate::gateway::key_scopes::Need;
-    use crate::gateway::openapi;
-    use crate::gateway::wire::COMMANDS;
-
-    /// Every operation of the description that shows a credential, by method and path.
-    fn described() -> BTreeSet<(String, String)> {
-        let api = openapi::value();
-        let mut all = BTreeSet::new();
-        for (path, methods) in api["paths"].as_object().unwrap() {
-            for (method, about) in methods.as_object().unwrap() {
-                // Only what needs no sign-in says so itself.
-                let is_open = about["security"].is_array();
-                if !is_open {
-                    all.insert((method.to_uppercase(), path.clone()));
-                }
-            }
-        }
-        all
-    }
-
-    #[test]
-    fn every_operation_has_one_row() {
-        let described = described();
-        let rows = OPERATIONS.iter();
-        let rows = rows.map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()));
-        let known: BTreeSet<_> = rows.collect();
-        assert_eq!(known.len(), OPERATIONS.len(), "one row each");
-        let missing: Vec<_> = described.difference(&known).collect();
-        let gone: Vec<_> = known.difference(&described).collect();
-        assert!(
-            missing.is_empty() && gone.is_empty(),
-            "without a row: {missing:?}; rows of nothing: {gone:?}"
-        );
-        for (method, path) in FOR_SOME_SESSIONS {
-            assert!(need(method, path).is_some(), "{method} {path}");
-        }
-    }
-
-    #[test]
-    fn a_command_needs_what_its_operation_needs() {
-        let api = openapi::value();
-        for spec in COMMANDS {
-            let mut found = None;
-            for (path, methods) in api["paths"].as_object().unwrap() {
-                for (method, about) in methods.as_object().unwrap() {
-                    if about["operationId"] == spec.operation {
-                        found = need(&method.to_uppercase(), path);
-                    }
-                }
-            }
-            assert_eq!(found, Some(Need::Scope(spec.scope)), "{}", spec.name);
-        }
-    }
-
-    #[test]
-    fn only_who_one_is_needs_nothing() {
-        let free: Vec<&str> = OPERATIONS
-            .iter()
-            .filter(|(.., need)| *need == Need::Nothing)
-            .map(|(_, path, _)| *path)
-            .collect();
-        let expected = [
-            "/api/auth/invitation",
-            "/api/auth/invitation/read",
-            "/api/auth/logout",
-            "/api/auth/me",
-        ];
-        assert_eq!(free, expected);
-        assert_eq!(
-            need("POST", "/api/keys"),
-            Some(Need::Scope(KeyScope::Administer))
-        );
-        assert_eq!(need("POST", "/api/nothing"), None);
-    }
 }

@@ -407,7 +407,13 @@ pub fn openapi_json() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use super::value;
+    use crate::domain::KeyScope;
     use crate::gateway::http;
+    use crate::gateway::key_scopes::{FOR_SOME_SESSIONS, Need, OPERATIONS, need};
+    use crate::gateway::wire::COMMANDS;
 
     /// [`routes!`](crate::gateway::api_router::routes) serves all handlers of one call at the path of the
     /// last one.
@@ -418,5 +424,76 @@ mod tests {
             let paths: Vec<&String> = described.paths.keys().collect();
             assert_eq!(paths.len(), 1, "{paths:?}");
         }
+    }
+
+    /// Every operation of the description that shows a credential, by method and path.
+    fn described() -> BTreeSet<(String, String)> {
+        let api = value();
+        let mut all = BTreeSet::new();
+        for (path, methods) in api["paths"].as_object().unwrap() {
+            for (method, about) in methods.as_object().unwrap() {
+                // Only what needs no sign-in says so itself.
+                let is_open = about["security"].is_array();
+                if !is_open {
+                    all.insert((method.to_uppercase(), path.clone()));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_operation_has_one_row() {
+        let described = described();
+        let rows = OPERATIONS.iter();
+        let rows = rows.map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()));
+        let known: BTreeSet<_> = rows.collect();
+        assert_eq!(known.len(), OPERATIONS.len(), "one row each");
+        let missing: Vec<_> = described.difference(&known).collect();
+        let gone: Vec<_> = known.difference(&described).collect();
+        assert!(
+            missing.is_empty() && gone.is_empty(),
+            "without a row: {missing:?}; rows of nothing: {gone:?}"
+        );
+        for (method, path) in FOR_SOME_SESSIONS {
+            assert!(need(method, path).is_some(), "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_command_needs_what_its_operation_needs() {
+        let api = value();
+        for spec in COMMANDS {
+            let mut found = None;
+            for (path, methods) in api["paths"].as_object().unwrap() {
+                for (method, about) in methods.as_object().unwrap() {
+                    if about["operationId"] == spec.operation {
+                        found = need(&method.to_uppercase(), path);
+                    }
+                }
+            }
+            assert_eq!(found, Some(Need::Scope(spec.scope)), "{}", spec.name);
+        }
+    }
+
+    #[test]
+    fn only_who_one_is_needs_nothing() {
+        let free: Vec<&str> = OPERATIONS
+            .iter()
+            .filter(|(.., need)| *need == Need::Nothing)
+            .map(|(_, path, _)| *path)
+            .collect();
+        let expected = [
+            "/api/auth/invitation",
+            "/api/auth/invitation/read",
+            "/api/auth/logout",
+            "/api/auth/me",
+        ];
+        assert_eq!(free, expected);
+        assert_eq!(
+            need("POST", "/api/keys"),
+            Some(Need::Scope(KeyScope::Administer))
+        );
+        assert_eq!(need("POST", "/api/nothing"), None);
     }
 }

@@ -481,6 +481,7 @@ fn body(operation: &str, things: &Things, scope: &str) -> Value {
         "add_service_account" => json!({ "name": "robot" }),
         "add_role" => json!({ "name": "newcomers", "rights": [] }),
         "change_role" | "change_group" => json!({ "description": "x" }),
+        "hand_over" => json!({ "to": things.person }),
         "set_group_access" => json!({ "models": [things.provider] }),
         "set_person_roles" => json!({ "roles": [things.role] }),
         "add_group" => json!({ "name": "newcomers" }),

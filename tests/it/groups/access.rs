@@ -147,6 +147,7 @@ async fn a_model_that_groups_name_is_open_to_their_members_alone() {
         let session = house.socket.session();
         let path = format!("/api/sessions/{session}/model");
         let mut socket = house.socket;
+        house.app.model.will_say("hi");
         socket.say("hello").await;
         socket.wait_for_answer().await;
         let refused = house.ann.put(&path, wanted.clone()).await;
