@@ -18,7 +18,7 @@ use crate::oidc::{CLIENT, Provider, SECRET};
 use crate::rest::{Answer, Client};
 use crate::servers::{StandIn, asking};
 use crate::support::postgres::new_database;
-use crate::support::{Person, RedisServer, Server, TestApp, TestSocket};
+use crate::support::{DEADLINE, Person, RedisServer, Server, TestApp, TestSocket};
 
 const PASSWORD: &str = "another long password";
 
@@ -348,10 +348,16 @@ async fn somebody_else_decides(company: &mut Company, key: &Person, dan: &mut Br
     socket.wait_for_approval().await;
     let session = socket.session();
     company.strike();
-    let inbox = dan.get(company, "/api/approvals").await.ok(200);
-    let [item] = &inbox["items"].as_array().unwrap()[..] else {
-        panic!("{inbox}")
+    // The other gateway lists it once it has noticed that the first one is gone.
+    let listed = async {
+        loop {
+            let inbox = dan.get(company, "/api/approvals").await.ok(200);
+            if let Some(item) = inbox["items"].as_array().unwrap().first() {
+                break item.clone();
+            }
+        }
     };
+    let item = tokio::time::timeout(DEADLINE, listed).await.unwrap();
     let card = &item["queue"]["calls"][0];
     let [call, digest] = ["callId", "digest"].map(|name| card[name].clone());
     let calls = json!([{ "sessionId": session, "callId": call, "digest": digest }]);

@@ -17,7 +17,6 @@ use crate::gateway::GatewayState;
 use crate::gateway::auth::{self, AuthenticatedPage};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::Body;
-use crate::gateway::http::people::keys::{servers_of, sessions_of};
 use crate::gateway::proxy;
 use crate::gateway::word_list;
 use crate::tenancy::SignedIn;
@@ -349,4 +348,16 @@ pub(super) fn me(state: &GatewayState, caller: Caller, csrf_token: String, parts
         encrypted: state.access.peer(parts).is_encrypted,
         sign_out_url: None,
     }
+}
+
+/// The sessions to which a key is limited, as clients read them.
+pub(super) fn sessions_of(grant: &KeyGrant) -> Option<Vec<String>> {
+    let sessions = grant.sessions.as_ref();
+    sessions.map(|ids| ids.iter().map(ToString::to_string).collect())
+}
+
+/// The servers to which a key is limited, as clients read them.
+pub(super) fn servers_of(grant: &KeyGrant) -> Option<Vec<String>> {
+    let servers = grant.servers.as_ref();
+    servers.map(|names| names.iter().cloned().collect())
 }

@@ -15,6 +15,7 @@ use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::error::{ApiError, Problem};
 use crate::gateway::extract::{Body, Query};
+use crate::gateway::http::auth::{servers_of, sessions_of};
 use crate::gateway::paging::PageQuery;
 use crate::gateway::word_list;
 use crate::store::records::ApiKey;
@@ -137,18 +138,6 @@ impl From<ApiKey> for KeyItem {
             servers: servers_of(&key.grant),
         }
     }
-}
-
-/// The sessions to which a key is limited, as clients read them.
-pub(in crate::gateway::http) fn sessions_of(grant: &KeyGrant) -> Option<Vec<String>> {
-    let sessions = grant.sessions.as_ref();
-    sessions.map(|ids| ids.iter().map(ToString::to_string).collect())
-}
-
-/// The servers to which a key is limited, as clients read them.
-pub(in crate::gateway::http) fn servers_of(grant: &KeyGrant) -> Option<Vec<String>> {
-    let servers = grant.servers.as_ref();
-    servers.map(|names| names.iter().cloned().collect())
 }
 
 pub(super) fn routes() -> ApiRouter {

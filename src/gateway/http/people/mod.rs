@@ -6,7 +6,7 @@ mod directory;
 mod groups;
 mod hand_over;
 pub(super) mod invitations;
-pub(super) mod keys;
+mod keys;
 mod roles;
 mod service_accounts;
 mod sign_ins;
