@@ -77,7 +77,7 @@ pub struct Secrets {
     pub verifier: SecretString,
 }
 
-/// What a provider is asked to do with the person whom a browser brings.
+/// Options of an authorization request: how the provider has to check the person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Demand<'a> {
     /// To sign them in, in its usual way.

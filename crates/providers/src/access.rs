@@ -13,10 +13,10 @@ use sepal_store as store;
 /// on the command line.
 const AGE: Duration = Duration::from_secs(5);
 
-/// What the groups of a tenant say, with the time at which it was read; `None` = it has to be read again.
+/// The cached access rules of a tenant, with the time at which they were read; `None` = to be read again.
 type Known = (Option<Instant>, Arc<GroupAccess>);
 
-/// What the groups of tenants say.
+/// Caches which models and servers the groups of each tenant name.
 #[derive(Default)]
 pub(crate) struct KnownAccess {
     tenants: HashMap<TenantId, Known>,
@@ -118,7 +118,7 @@ impl Providers {
         Err(Refusal::of_field(Code::NotAllowed, "model", text))
     }
 
-    /// What the groups of a tenant say, as it was last read.
+    /// Returns the access rules of a tenant as they were last read.
     pub(crate) fn access_of(&self, tenant: &TenantId) -> Arc<GroupAccess> {
         let (known, _) = self.known(tenant);
         known.map(|(_, access)| access).unwrap_or_default()

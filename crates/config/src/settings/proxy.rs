@@ -42,7 +42,7 @@ pub struct SignInProxy {
     pub default_role: Option<Role>,
     /// True if a person is made when an account first signs in.
     pub create_people: bool,
-    /// How an account belongs to a person whom the tenant's directory made.
+    /// The part of an account that names the person whom the tenant's directory made for it.
     pub scim_link: ScimLink,
     /// The address to which a browser goes after it signed out here.
     #[serde(deserialize_with = "read::parsed_option")]

@@ -81,7 +81,7 @@ pub(super) const DRIVERS: &[Word] = &[
     Word::Is("none"),
 ];
 pub(super) const AUTH_MODES: &[Word] = &[Word::Is("password"), Word::Is("none")];
-/// How an account belongs to a person whom a directory made.
+/// The claims by which an account is bound to a person whom a directory made.
 pub(super) const SCIM_LINKS: &[Word] = &[
     Word::Is("none"),
     Word::Is("sub"),

@@ -162,8 +162,7 @@ pub struct Caller {
     /// The credential with which the caller authenticated. Revoking it ends the turns that were started
     /// with it.
     pub credential: Option<CredentialId>,
-    /// What the key may do with which the caller authenticated; `None` = whatever the user may: there is no key,
-    /// or it has no limits.
+    /// The limits of the API key with which the caller authenticated; `None` = no key, or a key without limits.
     pub grant: Option<Arc<KeyGrant>>,
 }
 

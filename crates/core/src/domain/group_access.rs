@@ -47,7 +47,7 @@ pub struct KnownGroup {
     pub members: BTreeSet<UserId>,
 }
 
-/// What the groups of a tenant keep for their members. Equal facts give equal answers.
+/// The models and servers that groups of a tenant keep for their members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupAccess {
     /// The groups that matter, by id.

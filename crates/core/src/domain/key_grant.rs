@@ -87,7 +87,7 @@ impl FromIterator<KeyScope> for KeyScopes {
     }
 }
 
-/// What an API key may do beyond what its user may do. A key never may more than its user.
+/// The limits of an API key. A key allows at most what its user may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyGrant {
     pub scopes: KeyScopes,

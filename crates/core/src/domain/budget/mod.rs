@@ -27,9 +27,9 @@ pub enum BudgetLevel {
     Session,
     /// All sessions of one person.
     Person,
-    /// What each member of a group spends as a member of it.
+    /// One member of a group, for the time of the membership.
     GroupEach,
-    /// What all members of a group spend together as members of it.
+    /// All members of a group together, for the time of their membership.
     GroupPooled,
     /// All people of a tenant.
     Tenant,
