@@ -107,14 +107,15 @@ impl Transfers<'_> {
     /// Has the files of a copy copied, and waits for them.
     async fn await_files(&self, new: &SessionKey, recipient: &Caller) -> Result<(), Refusal> {
         let mut signals = self.0.join(new, recipient).await?.signals;
-        if !self.awaits_workspace(new).await? {
+        let mut state = SessionState::default();
+        if !self.awaits_workspace(new, &mut state).await? {
             return Ok(());
         }
         let begin = Command::TakeOver { from: None };
         self.0.submit(new, recipient, begin.into()).await?;
         let ends_at = Instant::now() + FILES_TIME;
-        while self.awaits_workspace(new).await? {
-            // Signals that were missed do not matter, because the journal is read again.
+        while self.awaits_workspace(new, &mut state).await? {
+            // Signals that were missed do not matter, because the journal is read on.
             if let Err(_) | Ok(Err(RecvError::Closed)) = timeout_at(ends_at, signals.recv()).await {
                 let text =
                     "its files are still being copied; hand the sessions over again to go on";
@@ -124,10 +125,15 @@ impl Transfers<'_> {
         Ok(())
     }
 
-    async fn awaits_workspace(&self, key: &SessionKey) -> Result<bool, Refusal> {
-        let (journal, mut state) = (self.0.journal(key), SessionState::default());
+    /// Folds what was stored since `state`. Returns true while the session waits for its files.
+    async fn awaits_workspace(
+        &self,
+        key: &SessionKey,
+        state: &mut SessionState,
+    ) -> Result<bool, Refusal> {
+        let journal = self.0.journal(key);
         while journal
-            .catch_up(&mut state, |_| ())
+            .catch_up(state, |_| ())
             .await
             .map_err(|error| unreadable(key, &error))?
             > 0
