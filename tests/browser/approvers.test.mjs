@@ -48,7 +48,7 @@ async function askForCommand(app, page, session) {
   await session.answer()
   await session.say('run: echo it ran')
   await session.button(APPROVE).waitFor()
-  return page.url().split('/').at(-1)
+  return session.id()
 }
 
 /** Presses Approve until the page says so: a card takes nothing right after it came. */

@@ -48,7 +48,7 @@ story('an assistant is written, begins a session with an opening prompt, and is 
   assert.match(first, /Only short words/)
 
   // A newer version does not change the session until its owner wants that.
-  const at = page.url()
+  const at = await session.address()
   await page.goto(`${app.url}/settings/assistants`)
   await section.getByRole('button', { name: 'Edit Writer' }).click()
   await section.getByLabel('Instructions for the model').fill('Speak like a poet.')

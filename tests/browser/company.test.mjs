@@ -124,7 +124,7 @@ story('a company starts from nothing, and nobody does more than they were given'
     model.willCall(['execute_command', { command: 'echo it ran' }])
     await session.say('please run it')
     await until('it waits', async () => (await asBen('GET', '/api/approvals/count')).calls === 1)
-    const id = ben.url().split('/').at(-1)
+    const id = await session.id()
     await elsewhere(async (dan, ofDan) => {
       await join(linkOfDan, dan, 'dan')
       await addPasskey(app, ofDan, dan)

@@ -235,7 +235,7 @@ story('somebody else decides: the card says who, and the page goes on', {}, asyn
   await session.say('run: echo together')
   await session.button('Approve: Run a command').waitFor()
   const other = await context.newPage()
-  await other.goto(page.url())
+  await other.goto(await session.address())
   const second = new SessionView(other)
   await second.press('Approve: Run a command')
   assert.match(await session.answer(), /together/)

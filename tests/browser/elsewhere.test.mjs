@@ -43,7 +43,7 @@ story('a call that begins to wait is seen on every tab, and until it is decided'
 
   // Decided by another client: every tab is at rest again.
   const { csrfToken } = await (await context.request.get(`${app.url}/api/auth/me`)).json()
-  const id = new URL(page.url()).pathname.split('/').at(-1)
+  const id = await session.id()
   const { items } = await (await context.request.get(`${app.url}/api/sessions?state=waiting`)).json()
   assert.deepEqual(items.map((item) => item.id), [id])
   const { items: events } = await (await context.request.get(`${app.url}/api/sessions/${id}/events?limit=500`)).json()

@@ -9,8 +9,7 @@ closeBrowserAtTheEnd()
 story('a message in other words goes on in a new session, and a switch leads between the two', {}, async ({ page, session }) => {
   await session.say('stream: 3')
   const first = await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
-  const old = page.url()
+  const old = await session.address()
 
   // By keyboard alone: the button is reached, the field has the focus, and Escape leaves everything as it was.
   const edit = session.log.getByRole('button', { name: 'Edit' })
@@ -50,8 +49,7 @@ story('a message in other words goes on in a new session, and a switch leads bet
 story('an answer is where another session begins, and a session is saved as a file', {}, async ({ page, session }) => {
   await session.say('stream: 3')
   await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
-  const old = page.url()
+  const old = await session.address()
   await session.log.getByRole('button', { name: 'Fork from here' }).click()
   await until('another session is open', async () => page.url() !== old && /\/s\/ses_\w+$/.test(page.url()))
   await session.isReady()
@@ -91,8 +89,7 @@ story('a fork says what its workspace is, and its files go their own way', {}, a
   await session.say('run: echo one > notes')
   await session.press('Approve: Run a command')
   await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
-  const old = page.url()
+  const old = await session.address()
   await session.log.getByRole('button', { name: 'Edit' }).click()
   await session.log.getByText('Continues in a new session with a copy of the current files').waitFor()
   await page.keyboard.press('Escape')

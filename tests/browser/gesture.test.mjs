@@ -64,7 +64,7 @@ story('a call is approved with a passkey of the settings, and a script that pres
   await session.say('run: date')
   await session.button(APPROVE).waitFor()
   // What an agent in the page could do without the person.
-  const sessionId = page.url().split('/').at(-1)
+  const sessionId = await session.id()
   const refused = await page.evaluate(async ([id, token]) => {
     const waiting = await (await fetch(`/api/approvals?session=${id}`)).json()
     const { callId, digest } = waiting.items[0].queue.calls[0]
@@ -120,7 +120,7 @@ story('a call is approved from the inbox of a phone', { context: PHONE }, async 
   await session.composer.fill('run: date')
   await page.getByRole('button', { name: 'Send' }).tap()
   await until('it waits', async () => (await (await context.request.get(`${app.url}/api/approvals/count`)).json()).calls === 1)
-  const id = page.url().split('/').at(-1)
+  const id = await session.id()
   await page.goto(`${app.url}/approvals`)
   const button = page.getByRole('button', { name: APPROVE })
   await button.waitFor()

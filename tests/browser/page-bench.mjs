@@ -74,7 +74,7 @@ async function answer(context, page) {
   await session.say('two notes')
   await session.counts('2 of 2 waiting for you.')
   const slow = await slowness(page)
-  for (const { name, ms } of await interactions(context, page, { app, waiting: page.url(), other })) check(name, ms, ANSWER_MS * slow)
+  for (const { name, ms } of await interactions(context, page, { app, waiting: await session.address(), other })) check(name, ms, ANSWER_MS * slow)
 }
 
 async function score(context, page) {
@@ -84,7 +84,7 @@ async function score(context, page) {
   model.willSay('A pelican is a bird.')
   await session.say('Name a bird of the sea')
   await session.answer()
-  const short = page.url()
+  const short = await session.address()
   const long = `${app.url}/s/${await importSession(app, context, 150)}`
   const state = await context.storageState()
   const tell = ({ name, device, score, paintMs, blockedMs, bound, holds }) => {

@@ -4,7 +4,6 @@ import { isAccessible } from './support/axe.mjs'
 import { elsewhere, isFocused, pictures } from './support/people.mjs'
 import { SessionView } from './support/session.mjs'
 import { closeBrowserAtTheEnd, story } from './support/story.mjs'
-import { until } from './support/until.mjs'
 
 closeBrowserAtTheEnd()
 
@@ -13,8 +12,7 @@ const PASSWORD = 'another long password'
 story('an owner lets a group read sessions, and whose session is read is told by whom and why', {}, async ({ app, page, session }) => {
   await session.say('stream: 3')
   const answer = await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
-  const id = page.url().split('/').at(-1)
+  const id = await session.id()
 
   await page.getByRole('link', { name: /Settings/ }).click()
   await page.getByRole('navigation', { name: 'Sections' }).getByRole('link', { name: 'Roles and groups' }).click()

@@ -29,7 +29,7 @@ async function asNobody(address, look) {
 story('a session is shared by a link that an admin allowed, and no more once that is ended', {}, async ({ app, page, session }) => {
   await session.say('stream: 3')
   const answer = await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
+  await session.address()
   await choose(page, 'Share…')
   const dialog = page.getByRole('dialog', { name: 'Share this session' })
   await dialog.getByText('Sharing by link is off.').waitFor()
@@ -171,7 +171,7 @@ story('calls of tools can be read on paper', {}, async ({ context, page, session
 story('what is shared with the team opens after signing in, and the way back leads nowhere else', {}, async ({ app, page, session }) => {
   await session.say('stream: 3')
   await session.answer()
-  await until('the session has its address', async () => /\/s\/ses_\w+$/.test(page.url()))
+  await session.address()
   await choose(page, 'Share…')
   const dialog = page.getByRole('dialog', { name: 'Share this session' })
   await dialog.getByRole('button', { name: 'Share', exact: true }).click()

@@ -29,7 +29,7 @@ story('the first session, from the setup link to the final answer', { isNew: tru
   await session.log.getByText('I make two files').waitFor()
   await session.counts('2 of 2 waiting for you. Nothing runs until all are decided.')
   assert.equal(await session.heading(), 'Write notes/one.txt')
-  assert.match(page.url(), /\/s\/ses_\w+$/)
+  await session.address()
   await page.getByRole('navigation', { name: 'Sessions' }).getByRole('link', { name: /Make two files/ }).waitFor()
 
   await session.press('Approve: Write notes/one.txt')

@@ -58,7 +58,7 @@ story('a second tab follows live', { env: { SPL_LLM_SCRIPTED_PACE_MS: '15' } }, 
   await session.log.getByText('word10 ').waitFor()
   const other = await context.newPage()
   await watchWords(other)
-  await other.goto(page.url())
+  await other.goto(await session.address())
   const second = new SessionView(other)
   assert.equal(await second.answer(), words(1, 200))
   assert.deepEqual(await other.evaluate(() => window.wrong), [])

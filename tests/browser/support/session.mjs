@@ -18,6 +18,16 @@ export class SessionView {
     await this.page.getByRole('link', { name: 'Connected' }).waitFor()
   }
 
+  /** The address of the session that is shown, once the page has one: a new session gets it after its first message. */
+  async address() {
+    await until('the session has its address', async () => /^\/s\/ses_\w+$/.test(new URL(this.page.url()).pathname))
+    return this.page.url()
+  }
+
+  async id() {
+    return new URL(await this.address()).pathname.split('/').at(-1)
+  }
+
   /** Opens the tray on a narrow screen, where it is one line, once the page knows how narrow the screen is. */
   async openSheet() {
     const peek = this.tray.locator('.tray-peek-button')
