@@ -28,7 +28,7 @@ pub use agent::{AgentApp, Purpose};
 pub use contexts::Extensions;
 pub use doctor::examine;
 pub use listen::address::{AddressInUse, base_url, bind};
-pub use services::{open_audit, read_public_key, store_settings};
+pub use services::{open_audit, read_public_key, secret_keys, store_settings};
 
 use services::Services;
 
@@ -40,7 +40,7 @@ use crate::gateway::{
     Pace, SystemInfo, mcp, socket,
 };
 use crate::sandbox::{Janitor, Runtime};
-use crate::store::{Sealer, Store};
+use crate::store::Store;
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Link, Tenancy};
 
@@ -231,7 +231,7 @@ fn gateway_state(
     url: &str,
     live: socket::LiveConnections,
 ) -> anyhow::Result<GatewayState> {
-    let sealer = Sealer::new(services.store.dir(), settings.auth.secret_key.as_ref())?;
+    let sealer = services.sealer.clone();
     Ok(GatewayState {
         sessions: services.sessions.clone(),
         servers: services.servers.clone(),

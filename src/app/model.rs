@@ -31,13 +31,7 @@ pub(super) struct Models {
 
 impl Models {
     /// Makes the registry of these providers and those that people added.
-    pub(super) async fn register(
-        self,
-        store: &Store,
-        auth: &config::Auth,
-    ) -> anyhow::Result<Providers> {
-        let sealer = Sealer::new(store.dir(), auth.secret_key.as_ref())?;
-
+    pub(super) async fn register(self, store: &Store, sealer: Sealer) -> anyhow::Result<Providers> {
         let providers =
             Providers::open(self.offers, self.choice, store.records(), sealer, self.ways);
         Ok(providers.await?)

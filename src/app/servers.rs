@@ -19,6 +19,7 @@ use crate::store::{Sealer, Store};
 pub(super) fn open(
     settings: &Settings,
     store: &Store,
+    sealer: Sealer,
     place: Arc<SandboxHost>,
     guard: Guard,
     agents: &(TaskTracker, CancellationToken),
@@ -39,7 +40,7 @@ pub(super) fn open(
         bundled: bundled_tools_with(place.network.hosts(), &place.network_on_request)?.into(),
         file: ConfigFile::open(store.dir().path()),
         records: store.records(),
-        sealer: Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?,
+        sealer,
         place,
         clients: Clients {
             open: net::client(&outside)?,

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, Read as _};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use crate::app;
 use crate::config::LoadedSettings;
 use crate::domain::{ApiKeyId, KeyGrant, KeyScope, KeyScopes, Role, SessionId, Timestamp};
 use crate::store::records::TenantStanding;
@@ -41,6 +42,13 @@ pub(super) enum AdminCommand {
     /// Tokens by which a company's directory manages people and groups of a tenant (SCIM).
     #[command(subcommand)]
     ScimToken(ScimTokenCommand),
+    /// Give up the secret key, if it is lost. Stored keys and secrets stay closed and have to be given again, and a
+    /// new key signs the audit. Does nothing while the secret key of the settings or the data folder fits.
+    ForgetSecretKey {
+        /// Do not ask once more.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 #[derive(Subcommand)]
@@ -293,9 +301,28 @@ pub(super) async fn run(
         AdminCommand::Role(command) => roles::role(&beside.tenancy, command).await,
         AdminCommand::Group(command) => roles::group(&beside.tenancy, command).await,
         AdminCommand::ScimToken(command) => scim_tokens::run(&beside.tenancy, command).await,
+        AdminCommand::ForgetSecretKey { yes } => forget_secret_key(&beside, loaded, yes).await,
     };
     beside.close().await;
     done.map(|()| ExitCode::SUCCESS)
+}
+
+async fn forget_secret_key(
+    beside: &Beside,
+    loaded: &LoadedSettings,
+    is_sure: bool,
+) -> anyhow::Result<()> {
+    if !is_sure {
+        confirm("secret key", "the", "every stored secret that it opens")?;
+    }
+    let keys = app::secret_keys(&loaded.settings.auth);
+    let is_forgotten = beside.store.forget_secret_key(&keys).await?;
+    say(if is_forgotten {
+        "Done. Start the gateways anew, then give providers and servers their keys again."
+    } else {
+        "The secret key fits: nothing was forgotten."
+    });
+    Ok(())
 }
 
 async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()> {

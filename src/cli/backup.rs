@@ -65,16 +65,8 @@ pub(super) async fn restore(
         ));
     }
     let has_own_key = loaded.settings.auth.secret_key.is_some();
-    match (manifest.secret_key, has_own_key) {
-        (KeyPlace::Settings, false) => say(
-            "Its secrets were sealed with a key of the settings: set SPL_SECRET_KEY as it was, or \
-             they stay closed.",
-        ),
-        (KeyPlace::File, true) => say(
-            "Its secrets were sealed with `secret.key`: start without SPL_SECRET_KEY \
-             (`auth.secret_key`), or they stay closed.",
-        ),
-        (KeyPlace::File, false) | (KeyPlace::Settings, true) => {}
+    if manifest.secret_key == KeyPlace::Settings && !has_own_key {
+        say("Its secrets were sealed with a key of the settings: set SPL_SECRET_KEY as it was.");
     }
     say("Next: sepal serve");
     Ok(ExitCode::SUCCESS)

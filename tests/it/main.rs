@@ -72,6 +72,7 @@ mod rules;
 mod sandboxes;
 mod scim;
 mod search;
+mod secret_key;
 mod servers;
 mod session_marks;
 mod session_network;

@@ -58,6 +58,13 @@ pub enum Error {
     /// A sealed value cannot be opened.
     #[error(transparent)]
     Sealed(#[from] super::sealed::UnsealError),
+    /// The keyring of the installation was sealed with another secret key.
+    #[error(
+        "the secret key is not the one of this installation: use that one again (`secret.key` in the data folder, or \
+         SPL_SECRET_KEY); to change the key, give the old one as SPL_FORMER_SECRET_KEY; if it is lost, run `sepal \
+         admin forget-secret-key`"
+    )]
+    OtherSecretKey,
     /// The data folder, the database or Redis cannot be used because of a setting, the file system, the
     /// server, or tables that are too old.
     #[error("cannot use `{path}`: {reason}")]
@@ -129,6 +136,7 @@ impl Error {
             | Self::Changed
             | Self::TenantDeleted
             | Self::TooLarge { .. }
+            | Self::OtherSecretKey
             | Self::Unusable { .. }
             | Self::Locked { .. } => Fault::Validation,
         }
@@ -150,6 +158,7 @@ impl Error {
             | Self::TooLarge { .. }
             | Self::Unrecorded(_)
             | Self::Sealed(_)
+            | Self::OtherSecretKey
             | Self::Unusable { .. }
             | Self::Locked { .. } => false,
         }

@@ -26,6 +26,6 @@ pub use data_dir::{DataDir, Holder};
 pub use error::{Error, RedisTrouble};
 pub use live::{AppendOutcome, Head, LiveStore, NewRecord, Record, Snapshot};
 pub use records::Records;
-pub use sealed::Sealer;
+pub use sealed::{Sealer, SecretKeys};
 pub use settings::Settings;
 pub use store::{Access, Probe, Store};

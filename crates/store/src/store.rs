@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::live::cluster_bus::{ClusterBus, LocalBus};
 use crate::live::{self, LiveStore, RedisBus, RedisLive};
 use crate::records::Records;
-use crate::sealed::Sealer;
+use crate::sealed::{Sealer, SecretKeys};
 use crate::settings::Settings;
 
 /// The kind of program that opens the store.
@@ -123,14 +123,29 @@ impl Store {
         self.redis.as_deref()
     }
 
+    /// Opens the keys that seal the secrets of this installation; the first call draws them.
+    pub async fn sealer(&self, keys: &SecretKeys) -> Result<Sealer, Error> {
+        let (current, former) = keys.resolve(&self.dir)?;
+        self.records().keyring(&current, &former).await
+    }
+
+    /// Forgets the keys that a lost secret key sealed. Returns false, and forgets nothing, if there are none or the
+    /// secret key opens them.
+    pub async fn forget_secret_key(&self, keys: &SecretKeys) -> Result<bool, Error> {
+        match self.sealer(keys).await {
+            Err(Error::OtherSecretKey) => self.records().forget_keyring().await,
+            opened => opened.map(|_| false),
+        }
+    }
+
     /// Joins the other gateways on the same Redis; call it before the first session is used. Returns an
-    /// error if the others have different records or another secret key.
-    pub async fn join(&self, sealer: &Sealer) -> Result<(), Error> {
+    /// error if the others have different records.
+    pub async fn join(&self) -> Result<(), Error> {
         if !self.cluster_bus.is_shared() {
             return Ok(());
         }
         let records = self.records().installation().await?;
-        self.cluster_bus.join(&records, &sealer.key_name()).await
+        self.cluster_bus.join(&records).await
     }
 
     /// The bus to the other gateways that share the journals.

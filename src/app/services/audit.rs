@@ -7,12 +7,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::notifications::mailer;
+use super::secret_keys;
 use crate::agent::{Anchor, AuditParts, AuditSettings, AuditTrail, Receivers};
 use crate::config::{self, Settings};
 use crate::gateway::wire::audit::RecordWire;
 use crate::net::{self, Syslog};
+use crate::store::Store;
 use crate::store::audit::{AuditKey, KeyError, PublicKey};
-use crate::store::{Sealer, Store};
 use crate::tenancy::Tenancy;
 
 /// Opens the audit, and looks after it from now on.
@@ -33,12 +34,11 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
     if said.anchor.mail.is_some() && settings.notifications.smtp.url.is_none() {
         anyhow::bail!("`audit.anchor.mail` needs a relay for mail (`notifications.smtp.url`)");
     }
-    let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
     let syslog = said.siem.syslog.as_deref().map(Syslog::parse).transpose();
     let parts = AuditParts {
         records: store.records(),
         live: store.live(),
-        key: key(said, store, &sealer).await?,
+        key: key(settings, store).await?,
         http: net::client(&net::Settings::default())?,
         mailer: mailer(&settings.notifications.smtp)?,
         receivers: Receivers {
@@ -66,7 +66,8 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
 }
 
 /// The key of the settings, or else the one that the store keeps.
-async fn key(said: &config::Audit, store: &Store, sealer: &Sealer) -> anyhow::Result<AuditKey> {
+async fn key(settings: &Settings, store: &Store) -> anyhow::Result<AuditKey> {
+    let said = &settings.audit;
     if let Some(key) = &said.key {
         return AuditKey::parse(key).context("`audit.key` is wrong");
     }
@@ -77,7 +78,8 @@ async fn key(said: &config::Audit, store: &Store, sealer: &Sealer) -> anyhow::Re
         return AuditKey::parse(&text.into())
             .with_context(|| format!("`audit.key_file` {} is wrong", file.display()));
     }
-    Ok(store.records().audit_key(sealer).await?)
+    let sealer = store.sealer(&secret_keys(&settings.auth)).await?;
+    Ok(store.records().audit_key(&sealer).await?)
 }
 
 fn former_keys(said: &[String]) -> anyhow::Result<Vec<PublicKey>> {

@@ -32,7 +32,7 @@ use crate::sandbox::{Janitor, Peers, Runtime};
 use crate::servers::Servers;
 use crate::session::ModelChoice;
 use crate::skills::{self, SkillSettings, Skills};
-use crate::store::{self, DataDir, Records, Sealer, Store};
+use crate::store::{self, DataDir, Records, Sealer, SecretKeys, Store};
 use crate::telemetry::traces::Traces;
 use crate::tenancy::{Clock, Tenancy};
 
@@ -44,6 +44,7 @@ pub(super) struct Services {
     /// The label of everything that it creates on this machine.
     pub(super) installation: String,
     pub(super) store: Store,
+    pub(super) sealer: Sealer,
     pub(super) tenancy: Tenancy,
     pub(super) audit: AuditTrail,
     pub(super) providers: Providers,
@@ -80,16 +81,16 @@ impl Services {
         let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
         let (disk, trial) = sandboxes::begin(&settings.sandbox, data_dir, folder, &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
-        join(&store, settings, url).await?;
+        let sealer = store.sealer(&secret_keys(&settings.auth)).await?;
+        join(&store, &sealer, url).await?;
         let tenancy = Tenancy::new(&store, Clock::system());
-        let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
         tenancy.set_device_key(store.records().device_key(&sealer).await?);
         let installation = installation_id(&store).await?;
         let names = (installation.clone(), Peers::new(store.cluster_bus()));
         let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;
         let model = model.await??.announced();
         let report = System::new(doctor::report(settings, &place, &model, &store));
-        let providers = model.register(&store, &settings.auth).await?;
+        let providers = model.register(&store, sealer.clone()).await?;
         let runtime = Arc::clone(&place.runtime);
         let refreshing = model::refresh(providers.clone(), agents.1.clone());
         agents.0.spawn(refreshing);
@@ -98,7 +99,14 @@ impl Services {
         let found = place.clone();
         let place = Arc::new(place.for_sessions(&settings.sandbox, store.records()));
         let context = contexts::open(settings, reads, &guard)?;
-        let servers = servers::open(settings, &store, Arc::clone(&place), guard, &agents)?;
+        let servers = servers::open(
+            settings,
+            &store,
+            sealer.clone(),
+            Arc::clone(&place),
+            guard,
+            &agents,
+        )?;
         follow(found, &report, &servers, &store, &agents);
         watch_groups(&tenancy, &providers, &servers);
         let traces = open_traces(&settings.telemetry)?;
@@ -124,6 +132,7 @@ impl Services {
         Ok(Self {
             installation,
             store,
+            sealer,
             tenancy,
             audit,
             providers,
@@ -154,12 +163,11 @@ impl Services {
     }
 }
 
-/// Shares the secrets of the store's other gateways, seals values that an earlier release stored in plain
+/// Joins the store's other gateways, seals values that an earlier release stored in plain
 /// text, and announces this gateway's address in the data folder.
-async fn join(store: &Store, settings: &Settings, url: Option<&str>) -> anyhow::Result<()> {
-    let sealer = Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?;
-    store.join(&sealer).await?;
-    store.records().seal_what_is_plain(&sealer).await?;
+async fn join(store: &Store, sealer: &Sealer, url: Option<&str>) -> anyhow::Result<()> {
+    store.join().await?;
+    store.records().seal_what_is_plain(sealer).await?;
     if let Some(url) = url {
         store.dir().announce(url)?;
     }
@@ -294,6 +302,14 @@ async fn sweep(sessions: Sessions, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = ticks.tick() => sessions.sweep(),
         }
+    }
+}
+
+/// The secret keys of the settings.
+pub fn secret_keys(settings: &config::Auth) -> SecretKeys {
+    SecretKeys {
+        current: settings.secret_key.clone(),
+        former: settings.former_secret_key.clone(),
     }
 }
 

@@ -9,7 +9,6 @@ use crate::agent::{NotificationParts, NotificationSettings, Notifications};
 use crate::config::{self, Settings};
 use crate::gateway::wire::NotificationWire;
 use crate::net::{self, Guard, Mailer};
-use crate::store::Sealer;
 
 /// Starts the notifications, with links to the page's address.
 pub(in crate::app) fn start(
@@ -21,7 +20,7 @@ pub(in crate::app) fn start(
     let guard = Guard::new(settings.runtime.outgoing.allow.clone());
     let parts = NotificationParts {
         records: store.records(),
-        sealer: Sealer::new(store.dir(), settings.auth.secret_key.as_ref())?,
+        sealer: services.sealer.clone(),
         http: net::guarded_client(&net::Settings::default(), &guard)?,
         guard,
         mailer: mailer(&settings.notifications.smtp)?,

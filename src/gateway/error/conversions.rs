@@ -121,6 +121,7 @@ impl From<store::Error> for ApiError {
             | store::Error::Corrupt { .. }
             | store::Error::Unrecorded(_)
             | store::Error::Sealed(_)
+            | store::Error::OtherSecretKey
             | store::Error::Unusable { .. }
             | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),
         }

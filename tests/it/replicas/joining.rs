@@ -1,6 +1,6 @@
-//! Who may join: gateways with the same records and the same secret key.
+//! Who may join: gateways with the same records, and a secret key that opens their keyring.
 
-use sepal::store::{Access, Error, Sealer, Settings, Store};
+use sepal::store::{Access, Error, Sealer, SecretKeys, Settings, Store};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,11 +12,22 @@ use crate::support::postgres::new_database;
 /// A gateway as far as its store: it has joined and gives signs of life while it is kept.
 struct Joined {
     store: Store,
+    sealer: Sealer,
     _folder: TempDir,
     shutdown: CancellationToken,
 }
 
 async fn join(redis: &RedisServer, database: Option<&str>, key: &str) -> Result<Joined, Error> {
+    join_after(redis, database, key, None).await
+}
+
+/// The same with the secret key before this one.
+async fn join_after(
+    redis: &RedisServer,
+    database: Option<&str>,
+    key: &str,
+    former: Option<&str>,
+) -> Result<Joined, Error> {
     let folder = TempDir::new().unwrap();
     let settings = Settings {
         redis_url: Some(redis.secret_url()),
@@ -26,10 +37,15 @@ async fn join(redis: &RedisServer, database: Option<&str>, key: &str) -> Result<
     let shutdown = CancellationToken::new();
     let tasks = TaskTracker::new();
     let store = Store::open(&settings, Access::Serve, &tasks, shutdown.clone()).await?;
-    let sealer = Sealer::with_key(&key.to_owned().into());
-    store.join(&sealer).await?;
+    let keys = SecretKeys {
+        current: Some(key.into()),
+        former: former.map(Into::into),
+    };
+    let sealer = store.sealer(&keys).await?;
+    store.join().await?;
     Ok(Joined {
         store,
+        sealer,
         _folder: folder,
         shutdown,
     })
@@ -82,4 +98,31 @@ async fn a_gateway_with_another_secret_key_is_refused_and_one_with_the_same_join
     let second = join(&redis, Some(&database), SECRET_KEY).await.unwrap();
     let alive = second.store.cluster_bus().beat().await.unwrap();
     assert_eq!(alive.len(), 2, "{alive:?}");
+}
+
+#[tokio::test]
+async fn gateways_change_the_secret_key_one_after_the_other() {
+    let redis = RedisServer::start();
+    let database = new_database().await;
+    let new = "a new key of thirty-two characters";
+    let (first, twin) = tokio::join!(
+        join(&redis, Some(&database), SECRET_KEY),
+        join(&redis, Some(&database), SECRET_KEY),
+    );
+    let (first, twin) = (first.unwrap(), twin.unwrap());
+    let (one, two) = tokio::join!(
+        join_after(&redis, Some(&database), new, Some(SECRET_KEY)),
+        join_after(&redis, Some(&database), new, Some(SECRET_KEY)),
+    );
+    let after = join(&redis, Some(&database), new).await.unwrap();
+    let all = [first, twin, one.unwrap(), two.unwrap(), after];
+    for from in &all {
+        let sealed = from.sealer.seal("here", b"value").unwrap();
+        for to in &all {
+            assert_eq!(*to.sealer.open("here", &sealed).unwrap(), b"value");
+        }
+    }
+    let refused = join(&redis, Some(&database), SECRET_KEY).await;
+    let refused = refused.map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("SPL_FORMER_SECRET_KEY"), "{refused}");
 }

@@ -22,7 +22,7 @@ impl Server {
     }
 
     pub(crate) fn start_with(data: &Path, model: &ModelStub, env: &[(&str, &str)]) -> Self {
-        let mut process = sepal(data)
+        let process = sepal(data)
             .env("SPL_HTTP_PORT", "0")
             .env("LLM_PROVIDER", "openai-compatible")
             .env("OPENAI_BASE_URL", model.base_url())
@@ -31,17 +31,20 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        // From here on the process ends with the value, also if it says no address.
+        let mut server = Self {
+            process,
+            address: ([127, 0, 0, 1], 0).into(),
+        };
+        let mut lines = BufReader::new(server.process.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
         let address = first
             .rsplit("http://")
             .next()
             .unwrap()
             .replace("localhost", "127.0.0.1");
-        Self {
-            process,
-            address: address.parse().unwrap(),
-        }
+        server.address = address.parse().unwrap();
+        server
     }
 
     /// Of its process.

@@ -299,8 +299,11 @@ pub enum SandboxDriver {
 pub struct Auth {
     /// The way in which people sign in.
     pub mode: AuthMode,
-    /// The key that seals stored keys and secrets; `None` = a key that is generated once in the data folder.
+    /// The key that seals the installation's keys, which seal stored keys and secrets; `None` = a key that is generated once in the data folder.
     pub secret_key: Option<SecretString>,
+    /// The secret key before the current one. It opens the installation's keys once, to seal them with the current
+    /// one.
+    pub former_secret_key: Option<SecretString>,
     /// The OpenID providers at which people sign in, by id.
     pub oidc: BTreeMap<String, OidcProvider>,
     /// The proxy that signs people in.

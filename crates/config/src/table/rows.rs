@@ -345,6 +345,8 @@ settings! { since "0.1":
         "How people sign in; `none` only when nobody else can reach the gateway.";
     "auth.secret_key" ["SPL_SECRET_KEY"] Secret, Words("made once, `secret.key` in `store.data_dir`"),
         "What stored provider keys and secrets are sealed with; several gateways on one database share it.";
+    "auth.former_secret_key" ["SPL_FORMER_SECRET_KEY"] Secret, Words("none"),
+        "The secret key before `auth.secret_key`, until every gateway was started once with both (`docs/operations.md`).";
     "auth.proxy.header" ["SPL_AUTH_PROXY_HEADER"] Text, Words("none; no proxy signs people in"),
         "The header in which a proxy names the account that it let in, for example `X-Forwarded-User` or `Remote-User` (`docs/sign-in.md`). It counts only from `auth.proxy.addresses`.";
     "auth.proxy.addresses" ["SPL_AUTH_PROXY_ADDRESSES"] Networks, Words("none; needed with a header"),

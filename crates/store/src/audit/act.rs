@@ -109,6 +109,10 @@ acts! {
     PasskeyRemoved = "passkey.removed",
     GestureMade = "gesture.made",
     GestureUsed = "gesture.used",
+    /// The keys that seal secrets are sealed with another secret key of the operator now.
+    SecretKeyChanged = "secret_key.changed",
+    /// The operator's secret key was lost, and everything that it had sealed with it.
+    SecretKeyForgotten = "secret_key.forgotten",
     ProviderSet = "provider.set",
     ProviderRemoved = "provider.removed",
     SecretSet = "secret.set",

@@ -472,6 +472,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Corrupt { .. }
         | Error::Unrecorded(_)
         | Error::Sealed(_)
+        | Error::OtherSecretKey
         | Error::Unusable { .. }
         | Error::Locked { .. } => error,
     }

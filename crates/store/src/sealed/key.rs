@@ -3,8 +3,9 @@
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
@@ -17,9 +18,12 @@ pub(super) const FILE: &str = "secret.key";
 /// The number of hex digits in a generated key.
 const DIGITS: usize = 64;
 
+/// The size of a key, in bytes.
+pub(super) const KEY_BYTES: usize = 32;
+
 /// A key of 256 bits, with a short id that distinguishes keys without revealing them.
 pub(super) struct Key {
-    pub(super) bits: Zeroizing<[u8; 32]>,
+    pub(super) bits: Zeroizing<[u8; KEY_BYTES]>,
     pub(super) id: [u8; 4],
 }
 
@@ -28,7 +32,15 @@ impl Key {
     pub(super) fn derive(secret: &SecretString) -> Self {
         let mut digest = Sha256::new_with_prefix(b"sepal sealed secrets\0");
         digest.update(secret.expose_secret().as_bytes());
-        let bits = Zeroizing::new(<[u8; 32]>::from(digest.finalize()));
+        Self::new(Zeroizing::new(digest.finalize().into()))
+    }
+
+    /// Draws a key.
+    pub(super) fn draw() -> Self {
+        Self::new(Zeroizing::new(rand::random()))
+    }
+
+    pub(super) fn new(bits: Zeroizing<[u8; KEY_BYTES]>) -> Self {
         let mut digest = Sha256::new_with_prefix(b"sepal name of a key\0");
         digest.update(bits.as_slice());
         let [a, b, c, d, ..] = <[u8; 32]>::from(digest.finalize());
@@ -36,6 +48,10 @@ impl Key {
             bits,
             id: [a, b, c, d],
         }
+    }
+
+    pub(super) fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new((&*self.bits).into())
     }
 }
 
@@ -46,6 +62,16 @@ pub(super) fn of_folder(folder: &Path) -> Result<SecretString, Error> {
     if !file.exists() {
         draw(folder, &file).map_err(|error| Error::unusable(&file, "it cannot be made", error))?;
     }
+    read(file)
+}
+
+/// Reads the secret of the folder, if it has one.
+pub(super) fn existing(folder: &Path) -> Result<Option<SecretString>, Error> {
+    let file = folder.join(FILE);
+    file.exists().then(|| read(file)).transpose()
+}
+
+fn read(file: PathBuf) -> Result<SecretString, Error> {
     let unreadable = |error| Error::unusable(&file, "it cannot be read", error);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).map_err(unreadable)?;
     let text = Zeroizing::new(fs::read_to_string(&file).map_err(unreadable)?);

@@ -1,5 +1,8 @@
 //! Encrypts secrets at rest with XChaCha20-Poly1305. The context of a value is authenticated, so a sealed
 //! value opens only where it was put. The database alone is not enough to open it.
+//!
+//! An installation's values are sealed with a random key. That key is in the database itself, in the
+//! installation's keyring, which is sealed with the operator's secret key. So a changed secret key seals one value anew.
 
 mod key;
 
@@ -8,12 +11,12 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use chacha20poly1305::{AeadInOut as _, KeyInit as _, XChaCha20Poly1305, XNonce};
+use chacha20poly1305::{AeadInOut as _, XNonce};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::{DataDir, Error};
-use key::Key;
+use key::{KEY_BYTES, Key};
 
 /// The largest value that can be sealed, in bytes.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -27,7 +30,7 @@ const TAG_BYTES: usize = 16;
 /// The reason a sealed value cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum UnsealError {
-    /// `auth.secret_key` or the key file in the data folder has changed.
+    /// `auth.secret_key` or the key file in the data folder is another one.
     #[error("the secret key is not the one that sealed this")]
     OtherKey,
     /// The value was changed, or was copied from another place.
@@ -38,9 +41,51 @@ pub enum UnsealError {
     OtherForm,
 }
 
-/// Seals and opens secrets; clones share one key.
+/// The secret keys of the settings.
+#[derive(Debug, Clone, Default)]
+pub struct SecretKeys {
+    /// The key that seals the keyring; `None` = the one of the data folder.
+    pub current: Option<SecretString>,
+    /// The key that sealed the keyring before the current one.
+    pub former: Option<SecretString>,
+}
+
+impl SecretKeys {
+    /// The current key, and those that may have sealed the keyring before it. Without a key in the settings, the
+    /// data folder has it (`secret.key`, readable only by its owner), generated once; with one, such a file holds
+    /// a former key.
+    pub(crate) fn resolve(
+        &self,
+        dir: &DataDir,
+    ) -> Result<(SecretString, Vec<SecretString>), Error> {
+        let Some(current) = self.current.clone() else {
+            return Ok((
+                key::of_folder(dir.path())?,
+                self.former.iter().cloned().collect(),
+            ));
+        };
+        let of_folder = key::existing(dir.path())?;
+        Ok((
+            current,
+            self.former.iter().cloned().chain(of_folder).collect(),
+        ))
+    }
+}
+
+/// Seals and opens secrets; clones share the keys. The first key seals, and each opens what it sealed.
 #[derive(Clone)]
-pub struct Sealer(Arc<Key>);
+pub struct Sealer(Arc<Keyring>);
+
+struct Keyring {
+    first: Key,
+    others: Vec<Key>,
+}
+
+impl Keyring {
+    fn all(&self) -> impl Iterator<Item = &Key> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
 
 impl fmt::Debug for Sealer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,23 +94,40 @@ impl fmt::Debug for Sealer {
 }
 
 impl Sealer {
-    /// Uses the key of the settings, or else the one of the data folder, which is generated once
-    /// (`secret.key`, readable only by its owner).
-    pub fn new(dir: &DataDir, secret_key: Option<&SecretString>) -> Result<Self, Error> {
-        match secret_key {
-            Some(secret) => Ok(Self::with_key(secret)),
-            None => Ok(Self::with_key(&key::of_folder(dir.path())?)),
-        }
-    }
-
-    /// Uses the key of the settings, which is any text that is hard to guess.
+    /// Uses one key, derived from any text that is hard to guess.
     pub fn with_key(secret: &SecretString) -> Self {
-        Self(Arc::new(Key::derive(secret)))
+        Self::new(Key::derive(secret), Vec::new())
     }
 
-    /// A short id of the key, for comparing keys. It reveals nothing about the key.
-    pub fn key_name(&self) -> String {
-        URL_SAFE_NO_PAD.encode(self.0.id)
+    /// Draws the keys of a new keyring: a random one, and after it those of the secret keys, which sealed the values of
+    /// earlier releases.
+    pub(crate) fn draw<'a>(secrets: impl Iterator<Item = &'a SecretString>) -> Self {
+        Self::new(Key::draw(), secrets.map(Key::derive).collect())
+    }
+
+    fn new(first: Key, others: Vec<Key>) -> Self {
+        Self(Arc::new(Keyring { first, others }))
+    }
+
+    /// Seals these keys for the keyring with another key.
+    pub(crate) fn seal_keys(&self, context: &str, with: &Self) -> Result<String, Error> {
+        let count = 1 + self.0.others.len();
+        let mut bits = Zeroizing::new(Vec::with_capacity(count * KEY_BYTES));
+        for key in self.0.all() {
+            bits.extend_from_slice(key.bits.as_slice());
+        }
+        with.seal(context, &bits)
+    }
+
+    /// Opens keys that [`Self::seal_keys`] sealed with this key.
+    pub(crate) fn open_keys(&self, context: &str, sealed: &str) -> Result<Self, Error> {
+        let bits = self.open(context, sealed)?;
+        let (keys, rest) = bits.as_chunks::<KEY_BYTES>();
+        let mut keys = keys.iter().map(|bits| Key::new(Zeroizing::new(*bits)));
+        match (keys.next(), rest) {
+            (Some(first), []) => Ok(Self::new(first, keys.collect())),
+            (Some(_) | None, _) => Err(Error::corrupt("keyring", "of another length")),
+        }
     }
 
     /// Seals a value of at most [`MAX_BYTES`]. `context` names the place of the value, such as
@@ -83,10 +145,11 @@ impl Sealer {
         // secret.
         let mut text = Zeroizing::new(Vec::with_capacity(plain.len() + TAG_BYTES));
         text.extend_from_slice(plain);
-        self.cipher()
+        let key = &self.0.first;
+        key.cipher()
             .encrypt_in_place(&XNonce::from(nonce), context.as_bytes(), &mut *text)
             .map_err(|_| too_large)?;
-        let sealed = [&[VERSION], &self.0.id[..], &nonce[..], &text[..]].concat();
+        let sealed = [&[VERSION], &key.id[..], &nonce[..], &text[..]].concat();
         Ok(URL_SAFE_NO_PAD.encode(sealed))
     }
 
@@ -102,22 +165,19 @@ impl Sealer {
         let Some((&VERSION, rest)) = sealed.split_first() else {
             return Err(UnsealError::OtherForm);
         };
-        let (id, rest) = rest.split_first_chunk().ok_or(UnsealError::OtherForm)?;
+        let (id, rest) = rest
+            .split_first_chunk::<4>()
+            .ok_or(UnsealError::OtherForm)?;
         let (nonce, text) = rest
             .split_first_chunk::<NONCE_BYTES>()
             .ok_or(UnsealError::OtherForm)?;
-        if *id != self.0.id {
-            return Err(UnsealError::OtherKey);
-        }
+        let key = self.0.all().find(|key| key.id == *id);
+        let key = key.ok_or(UnsealError::OtherKey)?;
         let mut text = Zeroizing::new(text.to_vec());
-        self.cipher()
+        key.cipher()
             .decrypt_in_place(&XNonce::from(*nonce), context.as_bytes(), &mut *text)
             .map_err(|_| UnsealError::Changed)?;
         Ok(text)
-    }
-
-    fn cipher(&self) -> XChaCha20Poly1305 {
-        XChaCha20Poly1305::new((&*self.0.bits).into())
     }
 }
 

@@ -75,10 +75,9 @@ pub trait ClusterBus: Send + Sync {
     /// Returns true if other gateways can exist.
     fn is_shared(&self) -> bool;
 
-    /// Joins the other gateways before the first heartbeat. `records` and `secret_key` are names that
-    /// identify the records and the key. Returns an error while other gateways are alive that have different
-    /// ones.
-    async fn join(&self, records: &str, secret_key: &str) -> Result<(), Error>;
+    /// Joins the other gateways before the first heartbeat. `records` identifies the records. Returns an error
+    /// while other gateways are alive that have different ones.
+    async fn join(&self, records: &str) -> Result<(), Error>;
 
     /// Sends all messages in order. A message that cannot be sent is lost; its recipients get
     /// [`News::Reconnected`].
@@ -141,7 +140,7 @@ impl ClusterBus for LocalBus {
         false
     }
 
-    async fn join(&self, _: &str, _: &str) -> Result<(), Error> {
+    async fn join(&self, _: &str) -> Result<(), Error> {
         Ok(())
     }
 

@@ -45,26 +45,21 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
 return redis.call('ZRANGE', KEYS[1], 0, -1)
 ";
 
-/// Adds a gateway. KEYS: the set of heartbeats, the names that all gateways on it have in common. ARGV: this
-/// gateway, the lifetime of a heartbeat in ms, records, secret key. Returns `records` or `key` if that name
-/// differs, else an empty string.
+/// Adds a gateway. KEYS: the set of heartbeats, the hash that names what all gateways on it have in common. ARGV:
+/// this gateway, the lifetime of a heartbeat in ms, records. Returns 1 if the gateway was added, and 0 if a living
+/// one has other records.
 const JOIN: &str = r"
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ARGV[2])
-local known = redis.call('HMGET', KEYS[2], 'records', 'key')
-if redis.call('ZCARD', KEYS[1]) > 0 then
-  if known[1] and known[1] ~= ARGV[3] then return 'records' end
-  if known[2] and known[2] ~= ARGV[4] then return 'key' end
-end
-redis.call('HSET', KEYS[2], 'records', ARGV[3], 'key', ARGV[4])
+local known = redis.call('HGET', KEYS[2], 'records')
+if redis.call('ZCARD', KEYS[1]) > 0 and known and known ~= ARGV[3] then return 0 end
+redis.call('HSET', KEYS[2], 'records', ARGV[3])
 redis.call('ZADD', KEYS[1], now, ARGV[1])
-return ''
+return 1
 ";
 const OTHER_RECORDS: &str = "another gateway on this Redis keeps its records elsewhere; give all of \
     them the same PostgreSQL (`store.database_url`), or each a Redis of its own";
-const OTHER_KEY: &str = "another gateway on this Redis has another secret key; give all of them the \
-    same `auth.secret_key` (SPL_SECRET_KEY)";
 
 /// The bus connection of one gateway over one Redis.
 pub(crate) struct RedisBus {
@@ -128,13 +123,12 @@ impl RedisBus {
         })
     }
 
-    /// Registers this gateway. Returns the name that differs from that of a living gateway, or an empty
-    /// string.
-    async fn try_join(&self, records: &str, secret_key: &str) -> Result<String, Error> {
+    /// Registers this gateway. Returns false if a living gateway has other records.
+    async fn try_join(&self, records: &str) -> Result<bool, Error> {
         let mut join = redis::cmd("EVAL");
         join.arg(JOIN).arg(2).arg(GATEWAYS).arg(INSTALLATION);
         join.arg(self.gateway.as_str()).arg(life_ms());
-        join.arg(records).arg(secret_key);
+        join.arg(records);
         let mut manager = self.manager.clone();
         punctual(join.query_async(&mut manager)).await
     }
@@ -154,20 +148,17 @@ impl ClusterBus for RedisBus {
         true
     }
 
-    async fn join(&self, records: &str, secret_key: &str) -> Result<(), Error> {
+    async fn join(&self, records: &str) -> Result<(), Error> {
         let until = Instant::now() + LIFE + TRIP;
         loop {
-            let differs = self.try_join(records, secret_key).await?;
-            let reason = match differs.as_str() {
-                "" => return Ok(()),
-                "records" => OTHER_RECORDS,
-                _ => OTHER_KEY,
-            };
+            if self.try_join(records).await? {
+                return Ok(());
+            }
             // The living gateway may be the previous run of this program, which crashed.
             if Instant::now() >= until {
                 return Err(Error::Unusable {
                     path: self.address.clone().into(),
-                    reason,
+                    reason: OTHER_RECORDS,
                     source: None,
                 });
             }
