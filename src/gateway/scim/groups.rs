@@ -2,16 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::schema::{GROUP, USER};
-use super::{
-    ListQuery, Scim, ScimBody, ScimType, Times, answer_one, check_version, complete, invalid,
-    location, patch, refused, refused_here,
-};
+use super::resource::{Resource, Whole};
+use super::schema::{GROUP, Schema, USER};
+use super::{ListQuery, Scim, ScimType, Times, complete, invalid, location, refused, refused_here};
 use crate::domain::UserId;
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
@@ -44,38 +41,61 @@ fn resource(group: &DirectoryGroup, members: &[DirectoryMember], base: &str) -> 
     resource
 }
 
-async fn whole(
-    directory: Directory<'_>,
-    group: &DirectoryGroup,
-    base: &str,
-) -> Result<Map<String, Value>, ApiError> {
+async fn whole(directory: Directory<'_>, group: &DirectoryGroup, base: &str) -> Whole {
     let id = group.group.id.as_str();
     let members = directory.members(MembersOf::Groups(id, id)).await?;
     Ok(resource(group, &members, base))
 }
 
-/// What a body in the form of [`super::schema::Schema::read`] wants to be true.
-fn draft(read: &Map<String, Value>) -> Result<GroupDraft, ApiError> {
-    GROUP.check_required(read)?;
-    let text = |name: &str| read.get(name).and_then(Value::as_str).map(str::to_owned);
-    let members = read.get("members").and_then(Value::as_array);
-    let mut ids = BTreeSet::new();
-    for member in members.into_iter().flatten() {
-        let id = member
-            .get("value")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let id = UserId::parse(id).ok_or_else(|| {
-            let text = "a member is the `id` of a user; groups in groups are not supported";
-            invalid(ScimType::InvalidValue, text)
-        })?;
-        ids.insert(id);
+/// Groups of people.
+pub(super) struct Groups;
+
+impl Resource for Groups {
+    const SCHEMA: &'static Schema = &GROUP;
+
+    type Draft = GroupDraft;
+
+    fn draft(read: &Map<String, Value>) -> Result<GroupDraft, ApiError> {
+        GROUP.check_required(read)?;
+        let text = |name: &str| read.get(name).and_then(Value::as_str).map(str::to_owned);
+        let members = read.get("members").and_then(Value::as_array);
+        let mut ids = BTreeSet::new();
+        for member in members.into_iter().flatten() {
+            let id = member
+                .get("value")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let id = UserId::parse(id).ok_or_else(|| {
+                let text = "a member is the `id` of a user; groups in groups are not supported";
+                invalid(ScimType::InvalidValue, text)
+            })?;
+            ids.insert(id);
+        }
+        Ok(GroupDraft {
+            name: text("displayName").unwrap_or_default(),
+            external_id: text("externalId"),
+            members: ids,
+        })
     }
-    Ok(GroupDraft {
-        name: text("displayName").unwrap_or_default(),
-        external_id: text("externalId"),
-        members: ids,
-    })
+
+    async fn find(directory: Directory<'_>, id: &str, base: &str) -> Whole {
+        let group = directory.group(id).await?;
+        whole(directory, &group, base).await
+    }
+
+    async fn add(directory: Directory<'_>, draft: &GroupDraft, base: &str) -> Whole {
+        let group = directory.add_group(draft).await.map_err(refused)?;
+        whole(directory, &group, base).await
+    }
+
+    async fn replace(directory: Directory<'_>, id: &str, draft: &GroupDraft, base: &str) -> Whole {
+        let group = directory.replace_group(id, draft).await.map_err(refused)?;
+        whole(directory, &group, base).await
+    }
+
+    async fn remove(directory: Directory<'_>, id: &str) -> Result<(), ApiError> {
+        directory.remove_group(id).await.map_err(refused_here)
+    }
 }
 
 pub(super) async fn list(
@@ -126,95 +146,4 @@ pub(super) async fn list(
     });
     let resources: Vec<Map<String, Value>> = resources.collect();
     Ok(query.answer(total, &resources))
-}
-
-pub(super) async fn read(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let group = directory.group(&id).await?;
-    let resource = whole(directory, &group, &scim.base).await?;
-    Ok(answer_one(StatusCode::OK, &headers, &query.shown, resource))
-}
-
-pub(super) async fn add(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    query: ListQuery,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let draft = draft(&GROUP.read(&body)?)?;
-    let group = directory.add_group(&draft).await.map_err(refused)?;
-    let resource = whole(directory, &group, &scim.base).await?;
-    let headers = HeaderMap::new();
-    Ok(answer_one(
-        StatusCode::CREATED,
-        &headers,
-        &query.shown,
-        resource,
-    ))
-}
-
-pub(super) async fn replace(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.group(&id).await?;
-    check_version(&headers, &whole(directory, &known, &scim.base).await?)?;
-    let draft = draft(&GROUP.read(&body)?)?;
-    store(directory, &scim, &query, &id, &draft).await
-}
-
-pub(super) async fn change(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.group(&id).await?;
-    let known = whole(directory, &known, &scim.base).await?;
-    check_version(&headers, &known)?;
-    let mut changed = GROUP.read(&Value::Object(known))?;
-    patch::apply(&GROUP, &mut changed, &body)?;
-    let draft = draft(&changed)?;
-    store(directory, &scim, &query, &id, &draft).await
-}
-
-async fn store(
-    directory: Directory<'_>,
-    scim: &Scim,
-    query: &ListQuery,
-    id: &str,
-    draft: &GroupDraft,
-) -> Result<Response, ApiError> {
-    let group = directory.replace_group(id, draft).await.map_err(refused)?;
-    let resource = whole(directory, &group, &scim.base).await?;
-    let headers = HeaderMap::new();
-    Ok(answer_one(StatusCode::OK, &headers, &query.shown, resource))
-}
-
-pub(super) async fn remove(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<StatusCode, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.group(&id).await?;
-    check_version(&headers, &whole(directory, &known, &scim.base).await?)?;
-    directory.remove_group(&id).await.map_err(refused_here)?;
-    Ok(StatusCode::NO_CONTENT)
 }

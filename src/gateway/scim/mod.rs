@@ -10,6 +10,7 @@ mod filter;
 mod fuzz;
 mod groups;
 mod patch;
+mod resource;
 mod schema;
 mod users;
 
@@ -34,7 +35,9 @@ use crate::domain::{Code, Timestamp, UserId};
 use crate::store::audit::acting;
 use crate::tenancy::{self, DirectoryCaller, DirectoryError};
 use filter::Filter;
+use groups::Groups;
 use schema::{GROUP, Schema, USER};
+use users::Users;
 
 /// The beginning of all paths of this door.
 pub(super) const PATH: &str = "/scim/";
@@ -92,22 +95,10 @@ pub(super) fn routes() -> Router<GatewayState> {
         .route("/ResourceTypes/{id}", get(read_resource_type))
         .route("/Schemas", get(list_schemas))
         .route("/Schemas/{id}", get(read_schema))
-        .route("/Users", get(users::list).post(users::add))
-        .route(
-            "/Users/{id}",
-            get(users::read)
-                .put(users::replace)
-                .patch(users::change)
-                .delete(users::remove),
-        )
-        .route("/Groups", get(groups::list).post(groups::add))
-        .route(
-            "/Groups/{id}",
-            get(groups::read)
-                .put(groups::replace)
-                .patch(groups::change)
-                .delete(groups::remove),
-        )
+        .route("/Users", get(users::list).post(resource::add::<Users>))
+        .route("/Users/{id}", resource::one::<Users>())
+        .route("/Groups", get(groups::list).post(resource::add::<Groups>))
+        .route("/Groups/{id}", resource::one::<Groups>())
         .route("/.search", any(unsupported))
         .route("/Bulk", any(unsupported))
         .route("/Me", any(unsupported))

@@ -1,15 +1,12 @@
 //! People of the tenant as SCIM users (`/scim/v2/Users`).
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
 use axum::response::Response;
 use serde_json::{Map, Value, json};
 
-use super::schema::USER;
-use super::{
-    ListQuery, Scim, ScimBody, Times, answer_one, check_version, complete, location, patch,
-    refused, refused_here, schema,
-};
+use super::resource::{Resource, Whole};
+use super::schema::{Schema, USER};
+use super::{ListQuery, Scim, Times, complete, location, refused, refused_here, schema};
 use crate::gateway::GatewayState;
 use crate::gateway::error::ApiError;
 use crate::store::records::{
@@ -55,11 +52,7 @@ fn times(person: &DirectoryPerson) -> Times {
 }
 
 /// A person as clients read them.
-async fn whole(
-    directory: Directory<'_>,
-    person: &DirectoryPerson,
-    base: &str,
-) -> Result<Map<String, Value>, ApiError> {
+async fn whole(directory: Directory<'_>, person: &DirectoryPerson, base: &str) -> Whole {
     let mut resource = plain(person);
     let id = person.user.id.as_str();
     let members = directory.members(MembersOf::People(id, id)).await?;
@@ -70,24 +63,51 @@ async fn whole(
     Ok(resource)
 }
 
-/// What a body in the form of [`schema::Schema::read`] wants to be true.
-fn draft(read: &Map<String, Value>) -> Result<PersonDraft, ApiError> {
-    USER.check_required(read)?;
-    let text = |name: &str| read.get(name).and_then(Value::as_str).map(str::to_owned);
-    let profile = read
-        .iter()
-        .filter(|(name, _)| PROFILE.contains(&name.as_str()));
-    let profile: Map<String, Value> = profile
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    Ok(PersonDraft {
-        entry: DirectoryEntry {
-            user_name: text("userName").unwrap_or_default(),
-            external_id: text("externalId"),
-            profile: Value::Object(profile).to_string(),
-        },
-        is_active: read.get("active").and_then(Value::as_bool),
-    })
+/// People.
+pub(super) struct Users;
+
+impl Resource for Users {
+    const SCHEMA: &'static Schema = &USER;
+
+    type Draft = PersonDraft;
+
+    fn draft(read: &Map<String, Value>) -> Result<PersonDraft, ApiError> {
+        USER.check_required(read)?;
+        let text = |name: &str| read.get(name).and_then(Value::as_str).map(str::to_owned);
+        let profile = read
+            .iter()
+            .filter(|(name, _)| PROFILE.contains(&name.as_str()));
+        let profile: Map<String, Value> = profile
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        Ok(PersonDraft {
+            entry: DirectoryEntry {
+                user_name: text("userName").unwrap_or_default(),
+                external_id: text("externalId"),
+                profile: Value::Object(profile).to_string(),
+            },
+            is_active: read.get("active").and_then(Value::as_bool),
+        })
+    }
+
+    async fn find(directory: Directory<'_>, id: &str, base: &str) -> Whole {
+        let person = directory.person(id).await?;
+        whole(directory, &person, base).await
+    }
+
+    async fn add(directory: Directory<'_>, draft: &PersonDraft, base: &str) -> Whole {
+        let person = directory.add_person(draft).await.map_err(refused)?;
+        whole(directory, &person, base).await
+    }
+
+    async fn replace(directory: Directory<'_>, id: &str, draft: &PersonDraft, base: &str) -> Whole {
+        let person = directory.replace_person(id, draft).await.map_err(refused)?;
+        whole(directory, &person, base).await
+    }
+
+    async fn remove(directory: Directory<'_>, id: &str) -> Result<(), ApiError> {
+        directory.remove_person(id).await.map_err(refused_here)
+    }
 }
 
 pub(super) async fn list(
@@ -143,95 +163,4 @@ pub(super) async fn list(
     });
     let resources: Vec<Map<String, Value>> = resources.collect();
     Ok(query.answer(total, &resources))
-}
-
-pub(super) async fn read(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let person = directory.person(&id).await?;
-    let resource = whole(directory, &person, &scim.base).await?;
-    Ok(answer_one(StatusCode::OK, &headers, &query.shown, resource))
-}
-
-pub(super) async fn add(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    query: ListQuery,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let draft = draft(&USER.read(&body)?)?;
-    let person = directory.add_person(&draft).await.map_err(refused)?;
-    let resource = whole(directory, &person, &scim.base).await?;
-    let headers = HeaderMap::new();
-    Ok(answer_one(
-        StatusCode::CREATED,
-        &headers,
-        &query.shown,
-        resource,
-    ))
-}
-
-pub(super) async fn replace(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.person(&id).await?;
-    check_version(&headers, &whole(directory, &known, &scim.base).await?)?;
-    let draft = draft(&USER.read(&body)?)?;
-    store(directory, &scim, &query, &id, &draft).await
-}
-
-pub(super) async fn change(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    query: ListQuery,
-    headers: HeaderMap,
-    ScimBody(body): ScimBody,
-) -> Result<Response, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.person(&id).await?;
-    let known = whole(directory, &known, &scim.base).await?;
-    check_version(&headers, &known)?;
-    let mut resource = USER.read(&Value::Object(known))?;
-    patch::apply(&USER, &mut resource, &body)?;
-    let draft = draft(&resource)?;
-    store(directory, &scim, &query, &id, &draft).await
-}
-
-async fn store(
-    directory: Directory<'_>,
-    scim: &Scim,
-    query: &ListQuery,
-    id: &str,
-    draft: &PersonDraft,
-) -> Result<Response, ApiError> {
-    let person = directory.replace_person(id, draft).await.map_err(refused)?;
-    let resource = whole(directory, &person, &scim.base).await?;
-    let headers = HeaderMap::new();
-    Ok(answer_one(StatusCode::OK, &headers, &query.shown, resource))
-}
-
-pub(super) async fn remove(
-    State(state): State<GatewayState>,
-    scim: Scim,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<StatusCode, ApiError> {
-    let directory = state.tenancy.directory(&scim.caller);
-    let known = directory.person(&id).await?;
-    check_version(&headers, &whole(directory, &known, &scim.base).await?)?;
-    directory.remove_person(&id).await.map_err(refused_here)?;
-    Ok(StatusCode::NO_CONTENT)
 }
