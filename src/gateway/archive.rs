@@ -1,5 +1,5 @@
-//! Streams the archive of a person: a zip file with a document of each of their sessions. It is written piece by
-//! piece while it is read, so its size needs neither memory nor disk.
+//! Streams the archive of a person: a zip file with a few small files and a document of each of their sessions. It is
+//! written piece by piece while it is read, so its size needs neither memory nor disk.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
+use futures::future::BoxFuture;
 use futures::{StreamExt as _, stream};
 use zip::write::{SimpleFileOptions, StreamWriter};
 use zip::{CompressionMethod, ZipWriter};
@@ -24,13 +25,24 @@ const PIECE: usize = 64 * 1024;
 const WAIT: Duration = Duration::from_secs(1);
 const MAX_WAITS: u32 = 300;
 
-/// Streams the archive of `owner`, which begins with `person`, a JSON document about them. A session that cannot be
-/// read is named in the archive with the reason, and the others follow.
-pub(super) fn send(state: GatewayState, owner: Caller, reader: Reader, person: String) -> Body {
+/// A small file of an archive, made when its turn comes.
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) content: BoxFuture<'static, Result<Bytes, ApiError>>,
+}
+
+/// Streams the archive of `owner`, which begins with these files. A file or session that cannot be read is named in the
+/// archive with the reason, and the others follow.
+pub(super) fn send(
+    state: GatewayState,
+    owner: Caller,
+    reader: Reader,
+    files: VecDeque<File>,
+) -> Body {
     let archiving = Archiving {
         source: Source { state, owner },
         zip: Some(Zip::new()),
-        first: Some(person),
+        files,
         queue: VecDeque::new(),
         last: None,
         current: None,
@@ -48,8 +60,8 @@ struct Archiving {
     source: Source,
     /// `None` once its end was written.
     zip: Option<Zip>,
-    /// The document about the person, until it was written.
-    first: Option<String>,
+    /// The small files that are still to be written.
+    files: VecDeque<File>,
     /// The next sessions.
     queue: VecDeque<ArchivedSession>,
     /// The last session that was listed.
@@ -84,11 +96,12 @@ impl Archiving {
 
     /// Writes a little more. Returns the archive, unless this was its end, and what is to be sent.
     async fn advance(&mut self, zip: Zip) -> io::Result<(Option<Zip>, Bytes)> {
-        if let Some(person) = self.first.take() {
-            let zip = self
-                .source
-                .file(zip, "person.json".to_owned(), person.into());
-            return Ok((Some(zip.await?), Bytes::new()));
+        if let Some(File { name, content }) = self.files.pop_front() {
+            let zip = match content.await {
+                Ok(content) => self.source.file(zip, name, content).await?,
+                Err(error) => self.source.failure(zip, &name, error).await?,
+            };
+            return Ok((Some(zip), Bytes::new()));
         }
         if let Some(current) = &mut self.current {
             let Some(piece) = current.next().await else {
@@ -124,12 +137,8 @@ impl Archiving {
                 zip
             }
             Err(error) => {
-                let name = format!("sessions/{}.error.txt", session.id());
-                let text = format!(
-                    "This session could not be read: {}\n",
-                    error.into_refusal().message
-                );
-                self.source.file(zip, name, text.into()).await?
+                let name = format!("sessions/{}", session.id());
+                self.source.failure(zip, &name, error).await?
             }
         };
         Ok((Some(zip), Bytes::new()))
@@ -161,6 +170,13 @@ impl Source {
     /// Writes a whole file.
     async fn file(&self, zip: Zip, name: String, text: Bytes) -> io::Result<Zip> {
         self.work(move || zip.begin(&name)?.write(&text)).await
+    }
+
+    /// Writes the reason for which a file is missing.
+    async fn failure(&self, zip: Zip, name: &str, error: ApiError) -> io::Result<Zip> {
+        let text = format!("This could not be read: {}\n", error.into_refusal().message);
+        self.file(zip, format!("{name}.error.txt"), text.into())
+            .await
     }
 
     /// Does work that keeps a thread busy.

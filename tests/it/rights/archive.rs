@@ -1,5 +1,6 @@
-//! The archive of a person: all of their sessions in one file, which can be imported again.
+//! The archive of a person: everything that they made in one file, which can be imported again.
 
+use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
 
 use sepal::domain::Role;
@@ -10,7 +11,20 @@ use super::{acts, give, id_of, patch, role};
 use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
-/// The files of an archive by their names.
+/// The files of an archive by their names, as they are.
+fn raw_files(bytes: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
+    let all = 0..archive.len();
+    all.map(|at| {
+        let mut file = archive.by_index(at).unwrap();
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        (file.name().unwrap().into_owned(), content)
+    })
+    .collect()
+}
+
+/// The JSON files of an archive by their names.
 async fn archive(client: &Client, person: &str) -> Vec<(String, Value)> {
     let path = format!("/api/people/{person}/archive");
     let request = client.request(reqwest::Method::GET, &path);
@@ -22,16 +36,9 @@ async fn archive(client: &Client, person: &str) -> Vec<(String, Value)> {
 }
 
 fn files(bytes: &[u8]) -> Vec<(String, Value)> {
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).unwrap();
-    let all = 0..archive.len();
-    all.map(|at| {
-        let mut file = archive.by_index(at).unwrap();
-        let mut text = String::new();
-        file.read_to_string(&mut text).unwrap();
-        let name = file.name().unwrap().into_owned();
-        (name, serde_json::from_str(&text).unwrap())
-    })
-    .collect()
+    let all = raw_files(bytes).into_iter();
+    all.map(|(name, content)| (name, serde_json::from_slice(&content).unwrap()))
+        .collect()
 }
 
 #[tokio::test]
@@ -42,9 +49,11 @@ async fn everybody_takes_their_own_sessions_and_brings_them_back() {
     let id = id_of(&client).await;
     // Nobody has nothing: the archive of somebody new says who they are.
     let empty = archive(&client, &id).await;
-    assert_eq!(empty.len(), 1);
-    assert_eq!(empty[0].0, "person.json");
-    assert_eq!(empty[0].1["id"], id);
+    let [(person, facts), (rules, none)] = &empty[..] else {
+        panic!("{empty:?}");
+    };
+    assert_eq!((person.as_str(), &facts["id"]), ("person.json", &json!(id)));
+    assert_eq!((rules.as_str(), none), ("rules.json", &json!([])));
     for text in ["the first one", "the second one"] {
         app.model.will_say("noted");
         let mut socket = TestSocket::open(app.address, &ana, None).await;
@@ -55,7 +64,7 @@ async fn everybody_takes_their_own_sessions_and_brings_them_back() {
     let answer = client.request(reqwest::Method::GET, &path).send().await;
     let bytes = answer.unwrap().bytes().await.unwrap();
     let found = files(&bytes);
-    assert_eq!(found.len(), 3);
+    assert_eq!(found.len(), 4);
     let texts: String = found.iter().map(|(_, it)| it.to_string()).collect();
     for text in ["the first one", "the second one"] {
         assert!(texts.contains(text), "{texts}");
@@ -109,6 +118,57 @@ async fn the_sessions_of_others_are_for_both_rights_and_only_once_they_have_left
         .await
         .ok(200);
     let found = archive(&owner, &id).await;
-    assert_eq!(found.len(), 2);
-    assert!(found[1].1.to_string().contains("a secret"));
+    assert_eq!(found.len(), 3);
+    assert!(found[2].1.to_string().contains("a secret"));
+}
+
+#[tokio::test]
+async fn rules_assistants_and_skills_of_ones_own_go_along_and_nobody_elses() {
+    let app = TestApp::start_with(&[("SPL_SANDBOX", "none")]).await;
+    let boss = app.person_with("acme", Role::Owner).await;
+    let owner = Client::with_key(&app, &boss.key);
+    let ana = app.person_with("acme", Role::Member).await;
+    let client = Client::with_key(&app, &ana.key);
+    let writer = json!({ "name": "Writer", "instructions": "Speak like a pirate." });
+    let skill = json!({ "name": "greet", "description": "Greets people.", "body": "Say hello." });
+    let rule = json!({ "effect": "deny", "scope": "person", "tool": "write_file" });
+    client
+        .post("/api/assistants?scope=person", writer.clone())
+        .await
+        .ok(201);
+    client.post("/api/skills?scope=person", skill).await.ok(201);
+    client.post("/api/rules", rule).await.ok(201);
+    // What is the team's is no part of anybody's archive.
+    owner
+        .post("/api/assistants?scope=team", writer.clone())
+        .await
+        .ok(201);
+    let rule = json!({ "effect": "deny", "scope": "tenant", "tool": "execute_command" });
+    owner.post("/api/rules", rule).await.ok(201);
+
+    let path = format!("/api/people/{}/archive", id_of(&client).await);
+    let answer = client.request(reqwest::Method::GET, &path).send().await;
+    let found = raw_files(&answer.unwrap().bytes().await.unwrap());
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    let [assistant, "person.json", "rules.json", "skills/greet.zip"] = names[..] else {
+        panic!("{names:?}");
+    };
+    assert!(assistant.starts_with("assistants/"), "{assistant}");
+    let rules: Value = serde_json::from_slice(&found["rules.json"]).unwrap();
+    assert_eq!(rules.as_array().unwrap().len(), 1, "{rules}");
+    assert_eq!(rules[0]["tool"], "write_file");
+
+    // Somebody else adds the files as they are.
+    let ben = app.person_with("acme", Role::Member).await;
+    let ben = Client::with_key(&app, &ben.key);
+    let exported: Value = serde_json::from_slice(&found[assistant]).unwrap();
+    let added = ben
+        .post("/api/assistants?scope=person", exported)
+        .await
+        .ok(201);
+    assert_eq!(added["name"], writer["name"]);
+    let request = ben.request(reqwest::Method::POST, "/api/skills?scope=person");
+    let request = request.header("content-type", "application/octet-stream");
+    let answer = request.body(found["skills/greet.zip"].clone()).send().await;
+    assert_eq!(answer.unwrap().status(), 201);
 }

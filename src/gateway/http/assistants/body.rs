@@ -207,7 +207,7 @@ impl AssistantFileBody {
 /// An assistant as it is written, and as it is exported.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AssistantBody {
+pub(in crate::gateway::http) struct AssistantBody {
     /// The format of an export: `sepal-assistant/1`. May be absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^sepal-assistant/1$")]

@@ -162,18 +162,27 @@ async fn export_assistant(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<(HeaderMap, Json<AssistantBody>), ApiError> {
-    let id = assistant_id(&id)?;
-    let assistants = state.sessions.assistants();
-    let (_, definition) = assistants.read(&caller, &id).await?;
-    let mut files = Vec::with_capacity(definition.files.len());
-    for file in &definition.files {
-        let (file, content) = assistants.file(&caller, &id, &file.id).await?;
-        files.push(AssistantFileBody::whole(&file, &content));
-    }
+    let exported = export(&state, &caller, &assistant_id(&id)?).await?;
     let mut headers = HeaderMap::new();
     let disposition = HeaderValue::from_static("attachment; filename=\"assistant.json\"");
     headers.insert(CONTENT_DISPOSITION, disposition);
-    Ok((headers, Json(AssistantBody::export(&definition, files))))
+    Ok((headers, Json(exported)))
+}
+
+/// The newest version of an assistant with its files.
+pub(super) async fn export(
+    state: &GatewayState,
+    caller: &Caller,
+    id: &AssistantId,
+) -> Result<AssistantBody, ApiError> {
+    let assistants = state.sessions.assistants();
+    let (_, definition) = assistants.read(caller, id).await?;
+    let mut files = Vec::with_capacity(definition.files.len());
+    for file in &definition.files {
+        let (file, content) = assistants.file(caller, id, &file.id).await?;
+        files.push(AssistantFileBody::whole(&file, &content));
+    }
+    Ok(AssistantBody::export(&definition, files))
 }
 
 /// Lists the versions of an assistant, newest first.

@@ -88,7 +88,7 @@ impl ExamplesBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field on the wire")]
-pub(super) struct RuleItem {
+pub(in crate::gateway::http) struct RuleItem {
     /// The rule's id.
     id: String,
     /// The effect on the calls that the rule decides.
@@ -163,7 +163,7 @@ impl RuleItem {
         format!("{}/{}/{}", self.origin, self.id, self.sentence)
     }
 
-    pub(super) fn of(view: RuleView) -> Self {
+    pub(in crate::gateway::http) fn of(view: RuleView) -> Self {
         let rule = &view.rule;
         Self {
             id: rule.id.clone(),

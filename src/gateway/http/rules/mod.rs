@@ -9,7 +9,8 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use self::body::{NewRuleBody, RuleItem, RuleOfferItem, RulePreview, session_key};
+pub(super) use self::body::RuleItem;
+use self::body::{NewRuleBody, RuleOfferItem, RulePreview, session_key};
 pub(super) use self::body::{approver, glob};
 pub(super) use self::conditions::ConditionsBody;
 use crate::agent::{Change, RuleAccess, SimulatedCall};

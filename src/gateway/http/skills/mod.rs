@@ -16,7 +16,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use self::body::{SkillCheck, SkillDetails, SkillItem, SkillSwitchBody, SkillsPage, WrittenSkill};
-use self::upload::refused;
+pub(super) use self::upload::refused;
 use crate::domain::{Caller, Code, SkillId};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
@@ -225,11 +225,18 @@ async fn download_skill(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let (view, bundle) = state
-        .skills
-        .bundle(&caller, &skill_id(&id)?)
-        .await
-        .map_err(refused)?;
+    let (name, packed) = pack(&state, &caller, &skill_id(&id)?).await?;
+    Ok(served(packed, "application/zip", &format!("{name}.zip")))
+}
+
+/// The name of a skill, and its folder as a ZIP archive.
+pub(super) async fn pack(
+    state: &GatewayState,
+    caller: &Caller,
+    id: &SkillId,
+) -> Result<(String, Vec<u8>), ApiError> {
+    let found = state.skills.bundle(caller, id).await;
+    let (view, bundle) = found.map_err(refused)?;
     let name = view.row.name;
     let packed = {
         let folder = name.clone();
@@ -238,12 +245,7 @@ async fn download_skill(
     };
     let packed = packed.ok().and_then(Result::ok);
     let internal = || ApiError::new(Code::Internal, "the archive cannot be made");
-    let file = format!("{name}.zip");
-    Ok(served(
-        packed.ok_or_else(internal)?,
-        "application/zip",
-        &file,
-    ))
+    Ok((name, packed.ok_or_else(internal)?))
 }
 
 /// Returns a file of a skill. The path is one segment of the address, with `%2F` for `/`.

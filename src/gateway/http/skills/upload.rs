@@ -50,7 +50,7 @@ async fn content(state: &GatewayState, mut request: Request) -> Result<Vec<u8>, 
 }
 
 /// Returns the response to an error; for an invalid upload, with all of its problems.
-pub(super) fn refused(error: skills::Error) -> ApiError {
+pub(in crate::gateway::http) fn refused(error: skills::Error) -> ApiError {
     match error {
         skills::Error::Refused(refusal) => refusal.into(),
         skills::Error::Store(error) => error.into(),
