@@ -58,12 +58,8 @@ impl Installation {
         let data = self.data();
         let _ = person(&data, &[]);
         let owner = colleague_with(&data, &[], "ben", "owner");
-        run(
-            &data,
-            &["admin", "user", "password", "ben", "--tenant", "acme"],
-            &[],
-            PASSWORD,
-        );
+        let password = ["admin", "user", "password", "ben", "--tenant", "acme"];
+        said(&run(&data, &password, &[], PASSWORD));
         let http = Client::nobody_at(server.address);
         let said = json!({ "tenant": "acme", "name": "ben", "password": PASSWORD });
         let answer = http.post("/api/auth/login", said).await;
@@ -77,7 +73,7 @@ impl Installation {
         let provider = json!({ "kind": "openai-compatible", "baseUrl": self.other.base_url(),
             "apiKey": KEY, "models": ["one"] });
         let client = Client::at(server.address, &owner.key);
-        client.put("/api/providers/other", provider).await.ok(200);
+        client.put("/api/providers/other", provider).await.ok(201);
         self.person = Some((owner, cookie));
     }
 
@@ -170,17 +166,6 @@ async fn a_changed_secret_key_signs_nobody_out_and_opens_everything() {
         assert!(refused.contains(remedy), "{refused}");
     }
 
-    let server = installation.start(Some(SECOND), None);
-    let (owner, _) = installation.person.as_ref().unwrap();
-    let client = Client::at(server.address, &owner.key);
-    let records = client
-        .get("/api/audit?chain=installation&act=secret_key.changed")
-        .await;
-    let count = records.json()["items"].as_array().map(Vec::len);
-    assert_eq!(
-        count, None,
-        "an owner of a tenant reads nothing of the installation"
-    );
     let exported = said(&run(
         &data,
         &["audit", "export"],

@@ -8,7 +8,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-use super::{DataDir, Error, MAX_BYTES, Sealer, UnsealError};
+use super::{DataDir, Error, MAX_BYTES, Sealer, SecretKeys, UnsealError};
 
 fn with_key(secret: &str) -> Sealer {
     Sealer::with_key(&secret.into())
@@ -73,7 +73,8 @@ fn another_key_says_so() {
 }
 
 fn in_folder(folder: &Path) -> Result<Sealer, Error> {
-    Sealer::new(&DataDir::open_beside(folder)?, None)
+    let keys = SecretKeys::default().resolve(&DataDir::open_beside(folder)?);
+    Ok(Sealer::with_key(&keys?.0))
 }
 
 #[test]
@@ -110,5 +111,28 @@ fn a_key_file_without_a_key_is_never_replaced() {
         let text = format!("cannot use `{path}`: it holds no key of 64 hex digits");
         assert_eq!(refusal, text);
         assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_keyring_opens_what_it_and_earlier_releases_sealed() {
+    let (old, new) = (with_key("one"), with_key("two"));
+    let drawn = Sealer::draw(["one".into()].iter());
+    let kept = drawn.seal_keys("ring", &old).unwrap();
+    refused(&new, "ring", &kept, UnsealError::OtherKey);
+    let opened = old.open_keys("ring", &kept).unwrap();
+    let again = opened.seal_keys("ring", &new).unwrap();
+    let opened = new.open_keys("ring", &again).unwrap();
+    for earlier in [&old, &drawn] {
+        let sealed = earlier.seal("a", b"secret").unwrap();
+        assert_eq!(&opened.open("a", &sealed).unwrap()[..], b"secret");
+    }
+    // New values are sealed with none of the secret keys.
+    let sealed = opened.seal("a", b"secret").unwrap();
+    refused(&old, "a", &sealed, UnsealError::OtherKey);
+    refused(&new, "a", &sealed, UnsealError::OtherKey);
+    for cut in [&b""[..], &[7; 33]] {
+        let cut = old.seal("ring", cut).unwrap();
+        assert!(old.open_keys("ring", &cut).is_err());
     }
 }
