@@ -373,6 +373,7 @@ async fn docker(
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
         installation,
+        is_beside: false,
         peers,
         disk: disk.clone(),
         counts_by_runs: None,
