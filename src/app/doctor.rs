@@ -200,7 +200,11 @@ pub async fn examine(settings: &Settings) -> Vec<Check> {
     let mut checks = vec![data_dir_check(&settings.store.data_dir)];
     checks.extend(database_check(settings).await);
     let scratch = std::env::temp_dir().join(format!("sepal-doctor-{}", std::process::id()));
-    let names = ("doctor".to_owned(), Peers::none());
+    let names = sandboxes::Names {
+        installation: "doctor".to_owned(),
+        peers: Peers::none(),
+        is_beside: false,
+    };
     let disk = sandboxes::watch_disk(&settings.sandbox, &settings.store.data_dir).await;
     let trial = sandboxes::Trial::begin(
         &settings.sandbox,

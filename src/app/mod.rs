@@ -11,6 +11,7 @@ mod oidc;
 mod sandboxes;
 mod servers;
 mod services;
+pub mod workspaces;
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;

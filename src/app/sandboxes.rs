@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sha2::{Digest as _, Sha256};
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
@@ -36,8 +37,27 @@ const ENGINE_PAUSE: Duration = Duration::from_millis(250);
 /// The operator is warned if all containers share fewer inotify instances than this.
 const MIN_INSTANCES: u32 = 1_024;
 
-/// The name of resources at an engine, which gateways on one store share, and those gateways.
-type Names = (String, Peers);
+/// The name of resources at an engine, and those who use them.
+#[derive(Clone)]
+pub(super) struct Names {
+    /// Gateways on one store share it.
+    pub(super) installation: String,
+    pub(super) peers: Peers,
+    /// True for a command that runs beside the gateways.
+    pub(super) is_beside: bool,
+}
+
+/// Returns the name at an engine of the installation in a data folder. A copied folder is another installation.
+pub(super) fn installation_in(id: &str, data_dir: &Path) -> String {
+    let path = fs::canonicalize(data_dir).unwrap_or_else(|_| data_dir.to_owned());
+    hashed(&[id.as_bytes(), path.as_os_str().as_encoded_bytes()])
+}
+
+/// Returns a hash of `parts` in twelve characters.
+pub(super) fn hashed(parts: &[&[u8]]) -> String {
+    let hash = Sha256::digest(parts.join(&0));
+    hex::encode(hash.get(..6).unwrap_or_default())
+}
 
 /// Starts to monitor the disk, and begins a trial of bubblewrap.
 pub(super) async fn begin(
@@ -152,6 +172,42 @@ pub(super) async fn open(
     place
 }
 
+/// Opens the runtime of the settings for a command, or returns the reason that there is none. Nothing that
+/// another process started is ended, and a full disk pauses nothing.
+pub(super) async fn open_for_command(
+    settings: &Sandbox,
+    names: Names,
+    folder: PathBuf,
+) -> Result<Arc<dyn Runtime>, Arc<Error>> {
+    let disk = DiskMonitor::off();
+    // Control groups and marks of its own: those of a gateway are the gateway's to remove.
+    let own = hashed(&[folder.as_os_str().as_encoded_bytes()]);
+    let own = format!("{own}-command-{}", std::process::id());
+    let trial = Trial::begin(settings, folder, own, &disk, &TaskTracker::new());
+    let found = runtime(settings, names, &disk, trial).await;
+    match found.problem {
+        Some(problem) => Err(problem),
+        None => Ok(found.runtime),
+    }
+}
+
+/// Returns the limits of one sandbox.
+pub(super) fn bounds(settings: &Sandbox) -> Bounds {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the settings hold it between 0.01 and some hundred"
+    )]
+    let cpu_millis = (settings.cpus * 1_000.0) as u32;
+    Bounds {
+        memory_bytes: mebibytes(settings.memory_mb),
+        cpu_millis,
+        processes: settings.pids,
+        workspace_bytes: mebibytes(settings.workspace_mb),
+        lifetime: None,
+    }
+}
+
 impl FoundRuntime {
     pub(super) fn on(runtime: Arc<dyn Runtime>, disk: &DiskMonitor) -> Self {
         Self {
@@ -190,19 +246,7 @@ impl FoundRuntime {
 
     /// Makes the sandbox host of all sessions.
     pub(super) fn for_sessions(self, settings: &Sandbox, records: Records) -> SandboxHost {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the settings hold it between 0.01 and some hundred"
-        )]
-        let cpu_millis = (settings.cpus * 1_000.0) as u32;
-        let bounds = Bounds {
-            memory_bytes: mebibytes(settings.memory_mb),
-            cpu_millis,
-            processes: settings.pids,
-            workspace_bytes: mebibytes(settings.workspace_mb),
-            lifetime: None,
-        };
+        let bounds = bounds(settings);
         SandboxHost {
             runtime: self.runtime,
             disk: self.disk,
@@ -359,7 +403,7 @@ async fn awaited_docker(
 
 async fn docker(
     settings: &Sandbox,
-    (installation, peers): Names,
+    names: Names,
     disk: &DiskMonitor,
 ) -> Result<Arc<dyn Runtime>, Error> {
     let is_local = settings
@@ -372,8 +416,9 @@ async fn docker(
         packages_image: settings.packages.image.clone(),
         runtime: settings.runtime.clone(),
         pool_size: usize::try_from(settings.pool_size).unwrap_or(usize::MAX),
-        installation,
-        peers,
+        installation: names.installation,
+        is_beside: names.is_beside,
+        peers: names.peers,
         disk: disk.clone(),
         counts_by_runs: None,
     });

@@ -16,10 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use self::backup::Workspaces;
 use crate::app::{self, Purpose};
 use crate::config::{self, Flag, LoadedSettings, Log, LogOutput, Preset, Sources};
 use crate::gateway::Check;
 use crate::store::audit::acting::{self, Door};
+use crate::store::backup::Existing;
 use crate::store::{Access, Store};
 use crate::telemetry::{Telemetry, redact};
 use crate::tenancy::{Clock, Tenancy};
@@ -114,6 +116,9 @@ enum Command {
     Backup {
         /// The file to write, for example `sepal.tar.gz`. It holds secrets and their key.
         file: PathBuf,
+        /// Also keep the files of sessions, which takes a sandbox for each.
+        #[arg(long)]
+        workspaces: bool,
     },
     /// Put a backup into the data folder; no server may run there.
     Restore {
@@ -122,6 +127,9 @@ enum Command {
         /// Move what is in the data folder aside, if there is something.
         #[arg(long)]
         force: bool,
+        /// Leave out the files of sessions, if the backup has them.
+        #[arg(long)]
+        without_workspaces: bool,
     },
     /// Decide a session once more from what its journal recorded, and compare; the server may run.
     Replay(replay::ReplayArgs),
@@ -274,8 +282,31 @@ async fn run_command(
             say(loaded.shown.trim_end());
             Ok(ExitCode::SUCCESS)
         }
-        Command::Backup { file } => backup::back_up(loaded, settings_file, &file).await,
-        Command::Restore { file, force } => backup::restore(loaded, &file, force).await,
+        Command::Backup { file, workspaces } => {
+            let workspaces = if workspaces {
+                Workspaces::Included
+            } else {
+                Workspaces::LeftOut
+            };
+            Box::pin(backup::back_up(loaded, settings_file, &file, workspaces)).await
+        }
+        Command::Restore {
+            file,
+            force,
+            without_workspaces,
+        } => {
+            let existing = if force {
+                Existing::MoveAside
+            } else {
+                Existing::Refuse
+            };
+            let workspaces = if without_workspaces {
+                Workspaces::LeftOut
+            } else {
+                Workspaces::Included
+            };
+            Box::pin(backup::restore(loaded, &file, existing, workspaces)).await
+        }
         Command::Replay(args) => replay::run(args, loaded).await,
         Command::Admin(command) => admin::run(command, loaded).await,
         Command::Audit(command) => Box::pin(audit::run(command, loaded)).await,

@@ -9,11 +9,12 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::model_stub::ModelStub;
 use crate::rest::Client;
-use crate::support::{Person, Server, TestSocket, person, sepal};
+use crate::support::{Person, Server, TestSocket, docker, person, sepal};
 
 const ENV: [(&str, &str); 2] = [
     ("SPL_SANDBOX", "none"),
@@ -21,16 +22,23 @@ const ENV: [(&str, &str); 2] = [
 ];
 const KEY: &str = "sk-kept-by-the-backup";
 
-/// Runs the program; what it said, and whether it worked.
-fn run(data: &Path, args: &[&str]) -> (bool, String) {
-    let output = sepal(data).args(args).output().unwrap();
+/// Runs the program with these settings; what it said, and whether it worked.
+fn run(data: &Path, env: &[(&str, &str)], args: &[&str]) -> (bool, String) {
+    let mut program = sepal(data);
+    program.envs(env.iter().copied());
+    let output = program.args(args).output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
 #[track_caller]
 fn done(data: &Path, args: &[&str]) -> String {
-    let (is_done, text) = run(data, args);
+    done_with(data, &[], args)
+}
+
+#[track_caller]
+fn done_with(data: &Path, env: &[(&str, &str)], args: &[&str]) -> String {
+    let (is_done, text) = run(data, env, args);
     assert!(is_done, "{args:?}: {text}");
     text
 }
@@ -38,8 +46,13 @@ fn done(data: &Path, args: &[&str]) -> String {
 /// It is refused with these words, and the folder stays as it is.
 #[track_caller]
 fn refused(data: &Path, args: &[&str], words: &[&str]) {
+    refused_with(data, &[], args, words);
+}
+
+#[track_caller]
+fn refused_with(data: &Path, env: &[(&str, &str)], args: &[&str], words: &[&str]) {
     let before = names(data);
-    let (is_done, text) = run(data, args);
+    let (is_done, text) = run(data, env, args);
     assert!(!is_done, "{args:?}: {text}");
     for word in words {
         assert!(text.contains(word), "{args:?}: no `{word}` in {text}");
@@ -148,6 +161,130 @@ async fn a_backup_of_a_running_gateway_goes_on_elsewhere() {
     assert_eq!(asked.authorization, Some(format!("Bearer {KEY}")));
 }
 
+/// What a command prints in the sandbox of a session.
+async fn output(model: &ModelStub, socket: &mut TestSocket, command: &str) -> String {
+    model
+        .will_call("execute_command", json!({ "command": command }))
+        .then_say("Ran");
+    socket.say("run").await;
+    let card = socket.wait_for_approval().await;
+    socket.approve(&card).await;
+    let output = socket.wait_for("tool:output").await;
+    assert_eq!(socket.wait_for_answer().await, "Ran");
+    output.text().to_owned()
+}
+
+/// A session's files are saved beside its running sandbox, and come back into another data folder, where the
+/// first installation does not share them.
+async fn files_of_a_session_come_back(sandbox: &[(&str, &str)]) -> (TempDir, PathBuf, String) {
+    let folder = TempDir::new().unwrap();
+    let (data, other) = (folder.path().join("data"), folder.path().join("other"));
+    let archive = folder.path().join("sepal.tar.gz");
+    let path = archive.to_str().unwrap();
+    let model = ModelStub::start().await;
+    let server = Server::start_with(&data, &model, sandbox);
+    let ana = person(&data, sandbox);
+    let mut socket = TestSocket::open(server.address, &ana, None).await;
+    let make = "echo kept >notes; ln -s /etc/passwd out; printf '#!/bin/sh\\necho ran\\n' >run.sh; \
+                chmod 711 run.sh; mkdir -p deep/er; echo x >deep/er/x; chmod 555 deep/er";
+    output(&model, &mut socket, make).await;
+    let session = socket.session();
+
+    let none = [("SPL_SANDBOX", "none")];
+    let back_up = ["backup", "--workspaces", path];
+    refused_with(&data, &none, &back_up, &["SPL_SANDBOX", "--workspaces"]);
+    assert!(!archive.exists());
+    let said = done_with(&data, sandbox, &back_up);
+    assert!(said.contains("workspaces of 1 sessions"), "{said}");
+    // The session goes on as if nothing had been, in the sandbox that it had.
+    let said = output(&model, &mut socket, "cat notes; echo later >notes").await;
+    assert!(said.contains("kept"), "{said}");
+    drop(socket);
+    server.stop();
+
+    let words = ["SPL_SANDBOX", "--without-workspaces"];
+    refused_with(&other, &none, &["restore", path], &words);
+    assert_eq!(names(&other), ["lock"]);
+    let said = done_with(&other, sandbox, &["restore", path]);
+    assert!(said.contains("files of 1 sessions came back"), "{said}");
+    let server = Server::start_with(&other, &model, sandbox);
+    let mut socket = TestSocket::open(server.address, &ana, Some(&session)).await;
+    let look = "cat notes deep/er/x; ./run.sh; readlink out; stat -c '%a' run.sh deep/er; ls -A";
+    let said = output(&model, &mut socket, look).await;
+    let expected = "kept\nx\nran\n/etc/passwd\n711\n555\ndeep\nnotes\nout\nrun.sh";
+    assert!(said.contains(expected), "{said}");
+    drop(socket);
+    server.stop();
+
+    let without = folder.path().join("without");
+    let args = ["restore", "--without-workspaces", path];
+    let said = done_with(&without, &none, &args);
+    assert!(said.contains("left out"), "{said}");
+    (folder, archive, session)
+}
+
+#[tokio::test]
+async fn files_of_a_session_come_back_with_docker() {
+    let env = [
+        ("SPL_SANDBOX", "docker"),
+        ("SPL_SANDBOX_DOCKER_HOST", &docker::address()),
+        ("SPL_SANDBOX_IMAGE", &docker::image()),
+        ("SPL_SANDBOX_POOL_SIZE", "0"),
+    ];
+    Box::pin(files_of_a_session_come_back(&env)).await;
+}
+
+#[tokio::test]
+async fn files_of_a_session_come_back_with_bubblewrap() {
+    let env = [("SPL_SANDBOX", "bubblewrap")];
+    let (folder, archive, session) = Box::pin(files_of_a_session_come_back(&env)).await;
+    let other = folder.path().join("other");
+    let workspaces = names(&other.join("workspaces"));
+    assert_eq!(workspaces.len(), 1, "the janitor leaves it: {workspaces:?}");
+
+    // An archive whose files lead out of the workspace brings nothing back, and the rest of the backup does.
+    let mut entries = entries(&archive);
+    let hostile = hostile_tar();
+    let (_, content) = entries.last_mut().unwrap();
+    let (before, after) = (part(content), part(&hostile));
+    *content = hostile;
+    let manifest = String::from_utf8(entries[0].1.clone()).unwrap();
+    let manifest = manifest
+        .replace(&before.0, &after.0)
+        .replace(&before.1, &after.1);
+    entries[0].1 = manifest.into_bytes();
+    let bad = folder.path().join("bad.tar.gz");
+    write(&bad, &entries);
+    let last = folder.path().join("last");
+    let (is_done, said) = run(&last, &env, &["restore", bad.to_str().unwrap()]);
+    assert!(!is_done && said.contains("files of 0 sessions"), "{said}");
+    assert!(said.contains(&session), "{said}");
+    assert!(names(&last).contains(&"sepal.db".to_owned()));
+    assert!(names(&last.join("workspaces")).is_empty());
+    assert!(!folder.path().join("evil").exists() && !last.join("evil").exists());
+}
+
+/// The size and the digest of a file, as the manifest says them.
+fn part(content: &[u8]) -> (String, String) {
+    let size = format!("\"bytes\": {}", content.len());
+    (size, hex::encode(Sha256::digest(content)))
+}
+
+/// An archive with names that lead elsewhere.
+fn hostile_tar() -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for name in ["../evil", "../../evil", "/evil"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_mode(0o600);
+        header.set_size(4);
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_cksum();
+        archive.append(&header, b"evil".as_slice()).unwrap();
+    }
+    archive.into_inner().unwrap()
+}
+
 /// An installation that never ran as a gateway, with its backup.
 fn kept() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
@@ -249,6 +386,8 @@ fn no_name_and_no_link_of_an_archive_leads_out_of_the_folder() {
         "/tmp/evil",
         "data/../../evil",
         "data/sepal.db/../../../evil",
+        "workspaces/../../evil.tar",
+        "workspaces/sbx_0/../../../evil.tar",
     ] {
         // Where the database should be, with a manifest that says so and one that does not.
         let mut there = plain.clone();

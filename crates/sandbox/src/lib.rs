@@ -5,6 +5,7 @@
 //! started program is returned as byte streams and a [`Life`]; the layers above know nothing of namespaces or
 //! containers.
 
+pub mod archiving;
 pub mod assignment;
 mod bubblewrap;
 mod capacity;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
-use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -78,7 +77,7 @@ impl Services {
         let dir = DataDir::lock(&kept.data_dir)?;
         // A sandbox starts in another folder than this process.
         let data_dir = std::path::absolute(dir.path())?;
-        let folder = hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
+        let folder = sandboxes::hashed(&[data_dir.as_os_str().as_encoded_bytes()]);
         let (disk, trial) = sandboxes::begin(&settings.sandbox, data_dir, folder, &agents.0).await;
         let store = Store::open_locked(dir, &kept, &writer.0, writer.1.clone()).await?;
         let sealer = store.sealer(&secret_keys(&settings.auth)).await?;
@@ -86,7 +85,11 @@ impl Services {
         let tenancy = Tenancy::new(&store, Clock::system());
         tenancy.set_device_key(store.records().device_key(&sealer).await?);
         let installation = installation_id(&store).await?;
-        let names = (installation.clone(), Peers::new(store.cluster_bus()));
+        let names = sandboxes::Names {
+            installation: installation.clone(),
+            peers: Peers::new(store.cluster_bus()),
+            is_beside: false,
+        };
         let place = sandboxes::open(&settings.sandbox, names, &disk, trial).await;
         let model = model.await??.announced();
         let report = System::new(doctor::report(settings, &place, &model, &store));
@@ -328,20 +331,11 @@ pub fn store_settings(settings: &config::Store) -> store::Settings {
 /// Returns a name that no other installation at an engine has. Gateways on one store share it. A single
 /// gateway adds its folder, because a copied folder is another installation.
 async fn installation_id(store: &Store) -> Result<String, store::Error> {
-    let records = store.records().installation().await?;
+    let id = store.records().installation().await?;
     if store.cluster_bus().is_shared() {
-        return Ok(hashed(&[records.as_bytes()]));
+        return Ok(sandboxes::hashed(&[id.as_bytes()]));
     }
-    let path = store.dir().path();
-    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let path = path.as_os_str().as_encoded_bytes();
-    Ok(hashed(&[records.as_bytes(), path]))
-}
-
-/// Returns a hash of `parts` in twelve characters.
-fn hashed(parts: &[&[u8]]) -> String {
-    let hash = Sha256::digest(parts.join(&0));
-    hex::encode(hash.get(..6).unwrap_or_default())
+    Ok(sandboxes::installation_in(&id, store.dir().path()))
 }
 
 /// The rules of the working context, with the strategies of the embedding program.

@@ -14,7 +14,7 @@ on_every_runtime!(
 );
 
 /// What a workspace looks like from inside: kinds, modes, owners, times, sizes, targets, contents.
-const LOOK: &str = "find . -mindepth 1 -printf '%P %y %m %U:%G %TY-%Tm-%Td %s %l\\n' | grep -v ' d ' | sort; \
+pub(super) const LOOK: &str = "find . -mindepth 1 -printf '%P %y %m %U:%G %TY-%Tm-%Td %s %l\\n' | grep -v ' d ' | sort; \
                     find . -type d -printf '%P %m %U\\n' | sort; \
                     find . -type f -exec sha256sum {} + | sort";
 

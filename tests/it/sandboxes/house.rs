@@ -227,6 +227,7 @@ pub(super) fn docker_settings(installation: &str) -> DockerSettings {
         runtime: None,
         pool_size: 0,
         installation: installation.to_owned(),
+        is_beside: false,
         peers: Peers::none(),
         disk: DiskMonitor::off(),
         counts_by_runs: None,

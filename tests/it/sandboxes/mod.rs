@@ -2,6 +2,7 @@
 //! Docker through our proxy.
 //! What only one of them has is tested beside its code.
 
+mod archives;
 mod calls;
 mod capacity;
 mod containers;

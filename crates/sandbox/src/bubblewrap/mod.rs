@@ -310,6 +310,11 @@ impl Runtime for Bubblewrap {
         blocking(move || workspaces.all()).await
     }
 
+    async fn has_workspace(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+        let folder = self.workspaces.path(sandbox);
+        blocking(move || Ok(folder.is_dir())).await
+    }
+
     async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         if order.way == CopyWay::OnWrite
             && let Some(copied) = overlay::make_copy(self, &order).await?
@@ -381,7 +386,11 @@ fn folder_name(data_dir: &Path) -> io::Result<String> {
 fn write_etc(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder)?;
     for (name, content) in OWN_ETC {
-        fs::write(folder.join(name), content)?;
+        let file = folder.join(name);
+        // Running sandboxes of another process may read it at this moment.
+        if fs::read(&file).ok().as_deref() != Some(content.as_bytes()) {
+            fs::write(file, content)?;
+        }
     }
     Ok(())
 }

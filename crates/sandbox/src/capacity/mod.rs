@@ -384,6 +384,10 @@ impl Runtime for Capacity {
         self.inner.workspaces().await
     }
 
+    async fn has_workspace(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+        self.inner.has_workspace(sandbox).await
+    }
+
     async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         self.disk.check()?;
         self.inner.copy_workspace(order).await

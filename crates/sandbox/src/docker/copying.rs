@@ -22,18 +22,14 @@ use super::engine::problem::Problem;
 use super::owned::Owner;
 use super::startup::DockerShared;
 use super::workspace::Volume;
+use crate::archiving::{PACK, UNPACK};
 use crate::workspace::{Size, copy, trim};
 use crate::{Access, Bounds, CopyOrder, CopyResult, CopyWatch, Error, Launch, Packages, Program};
 use sepal_core::domain::SandboxId;
 
 /// The name of the copying containers, in the place of a server's name.
 const COPIER: &str = "sepal-copy";
-const PACK: &str =
-    "tar --create --file=- --directory=/workspace --sparse --warning=no-file-ignored .";
-/// Unpacks, and confirms that the archive was complete.
-const UNPACK: &str =
-    "tar --extract --file=- --directory=/workspace --preserve-permissions && echo done";
-/// The confirmation.
+/// The confirmation that the archive was complete.
 const DONE: &str = "done\n";
 /// More bytes than a valid confirmation has.
 const MAX_SAID: u64 = 64;
@@ -68,8 +64,9 @@ impl DockerShared {
         if !volumes.iter().any(|volume| volume.name == first) {
             return Ok(CopyResult::Missing);
         }
-        let reading = launch(&order.from, Access::ReadOnly, order.bounds, PACK);
-        let writing = launch(&order.to, Access::ReadWrite, order.bounds, UNPACK);
+        let (pack, unpack) = (format!("{PACK} ."), format!("{UNPACK} && echo done"));
+        let reading = launch(&order.from, Access::ReadOnly, order.bounds, &pack);
+        let writing = launch(&order.to, Access::ReadWrite, order.bounds, &unpack);
         let made = self.workspace(&self.plan(&writing)).await?;
         let to = made.as_ref().and_then(Volume::folder);
         if let Some((from, to)) = to.and_then(|to| beside(to, &first)) {

@@ -63,6 +63,9 @@ pub struct DockerSettings {
     pub pool_size: usize,
     /// A name that no other installation at this engine has; gateways on one store share it.
     pub installation: String,
+    /// True for a command that runs beside the gateways of the installation: it shares their volumes, and
+    /// their janitors do not see its containers.
+    pub is_beside: bool,
     pub peers: Peers,
     /// Watches the disks of this machine; the engine's disk is added if it is visible here.
     pub disk: DiskMonitor,
@@ -281,6 +284,10 @@ impl Runtime for Docker {
         let mut found: Vec<_> = found.filter(|sandbox| !is_used(sandbox)).collect();
         found.sort();
         Ok(found)
+    }
+
+    async fn has_workspace(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+        self.shared.has_volume(sandbox).await
     }
 
     async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {

@@ -129,6 +129,7 @@ impl DockerShared {
             packages_image: &self.settings.packages_image,
             runtime: self.settings.runtime.as_deref(),
             wrapped: None,
+            is_beside: self.settings.is_beside,
         }
     }
 
@@ -228,7 +229,7 @@ impl DockerShared {
         Ok(is_counted.then(|| Volume::at(mountpoint, measuring, by_runs)))
     }
 
-    async fn has_volume(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+    pub(super) async fn has_volume(&self, sandbox: &SandboxId) -> Result<bool, Error> {
         let label = format!("{}={sandbox}", container::SANDBOX);
         Ok(!self.engine.volumes(&label).await?.is_empty())
     }

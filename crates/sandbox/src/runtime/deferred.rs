@@ -104,6 +104,10 @@ impl Runtime for DeferredRuntime {
         self.runtime().workspaces().await
     }
 
+    async fn has_workspace(&self, sandbox: &SandboxId) -> Result<bool, Error> {
+        self.runtime().has_workspace(sandbox).await
+    }
+
     async fn copy_workspace(&self, order: CopyOrder) -> Result<CopyResult, Error> {
         if let Some(lack) = self.lack() {
             return Err(lack);

@@ -91,6 +91,9 @@ pub trait Runtime: Send + Sync {
     /// those that another living gateway created, which that gateway checks itself.
     async fn workspaces(&self) -> Result<Vec<SandboxId>, Error>;
 
+    /// Returns true if a workspace exists, whichever gateway created it, and in whichever data folder.
+    async fn has_workspace(&self, sandbox: &SandboxId) -> Result<bool, Error>;
+
     /// Copies the current state of a workspace into a new one. If the copy fails, is too large or is
     /// cancelled, at most leftovers for the janitor remain: nothing may be started in a sandbox whose copy
     /// has not returned.

@@ -39,6 +39,10 @@ impl Runtime for Off {
         Ok(Vec::new())
     }
 
+    async fn has_workspace(&self, _sandbox: &SandboxId) -> Result<bool, Error> {
+        Ok(false)
+    }
+
     async fn copy_workspace(&self, _order: CopyOrder) -> Result<CopyResult, Error> {
         Err(Error::Off)
     }

@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use sepal_core::domain::SandboxId;
 
 use super::reading::unpack;
 
@@ -40,8 +41,12 @@ fn backup_archive() {
         for entry in fs::read_dir(&stage).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name();
+            let is_workspace = name
+                .to_str()
+                .and_then(|name| SandboxId::parse(name.strip_suffix(".tar")?))
+                .is_some();
             assert!(
-                names.iter().any(|known| **known == *name),
+                is_workspace || names.iter().any(|known| **known == *name),
                 "{}",
                 name.display()
             );

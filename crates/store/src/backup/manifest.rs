@@ -1,9 +1,12 @@
 //! Reads and writes the manifest of a backup, which is the first entry of its archive.
 //!
-//! A restore unpacks only the files that the manifest names, and accepts only a fixed set of names.
+//! A restore unpacks only the files that the manifest names, and accepts only a fixed set of names, and those of
+//! workspaces.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use sepal_core::domain::SandboxId;
 use serde::{Deserialize, Serialize};
 
 /// The name of the archive's first entry.
@@ -16,6 +19,10 @@ pub(super) const SECRET_KEY: &str = "data/secret.key";
 pub(super) const SERVERS: &str = "data/mcp-config.json";
 /// The possible archive names of the settings file, for YAML and JSON.
 pub(super) const SETTINGS: [&str; 2] = ["settings/settings.yaml", "settings/settings.json"];
+/// The archive names of workspaces are a sandbox id between these.
+const WORKSPACE: (&str, &str) = ("workspaces/", ".tar");
+/// The largest manifest, in bytes: enough for eighty thousand workspaces.
+pub(super) const MAX_MANIFEST: u64 = 16 << 20;
 
 /// The value of `format` that distinguishes a backup from any other archive.
 const FORMAT: &str = "sepal-backup";
@@ -41,6 +48,13 @@ pub struct Part {
     pub bytes: u64,
     /// The SHA-256 digest of the file's content, in hex.
     pub sha256: String,
+}
+
+impl Part {
+    /// Returns true if the file is the archive of a workspace.
+    pub fn is_workspace(&self) -> bool {
+        workspace_of(&self.name).is_some()
+    }
 }
 
 /// The manifest of a backup.
@@ -106,11 +120,13 @@ impl Manifest {
         if manifest.schema > newest {
             return Err(ManifestError::Newer(manifest.program));
         }
-        for (at, part) in manifest.files.iter().enumerate() {
+        let mut names = BTreeSet::new();
+        for part in &manifest.files {
             let name = part.name.as_str();
-            let is_known = [DATABASE, SECRET_KEY, SERVERS].contains(&name) || is_settings(name);
-            let before = manifest.files.iter().take(at);
-            if !is_known || before.into_iter().any(|earlier| earlier.name == name) {
+            let is_known = [DATABASE, SECRET_KEY, SERVERS].contains(&name)
+                || is_settings(name)
+                || workspace_of(name).is_some();
+            if !is_known || !names.insert(name) {
                 let reason = format!("its manifest names `{}`", name.escape_debug());
                 return Err(ManifestError::Foreign(reason));
             }
@@ -135,6 +151,18 @@ pub(super) fn is_settings(name: &str) -> bool {
     SETTINGS.contains(&name)
 }
 
+/// The archive name of a sandbox's workspace.
+pub(super) fn workspace_name(sandbox: &SandboxId) -> String {
+    let (before, after) = WORKSPACE;
+    format!("{before}{sandbox}{after}")
+}
+
+/// The sandbox whose workspace has that archive name; `None` for any other name.
+pub(super) fn workspace_of(name: &str) -> Option<SandboxId> {
+    let (before, after) = WORKSPACE;
+    SandboxId::parse(name.strip_prefix(before)?.strip_suffix(after)?)
+}
+
 /// The last path component of a known archive name.
 pub(super) fn file_name(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
@@ -142,7 +170,8 @@ pub(super) fn file_name(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{DATABASE, KeyPlace, Manifest, ManifestError, Part, SECRET_KEY};
+    use super::{DATABASE, KeyPlace, Manifest, ManifestError, Part, SECRET_KEY, workspace_name};
+    use sepal_core::domain::SandboxId;
 
     fn part(name: &str) -> Part {
         Part {
@@ -191,6 +220,27 @@ mod tests {
             |it| it.files.push(part(SECRET_KEY)),
             "its manifest names `data/secret.key`",
         );
+        let workspace = workspace_name(&SandboxId::from_bits(7));
+        check(|it| it.files.push(part(&workspace)), "fits");
+        check(
+            |it| it.files.extend([part(&workspace), part(&workspace)]),
+            &format!("its manifest names `{workspace}`"),
+        );
+        for foreign in [
+            "workspaces/../evil.tar",
+            "workspaces/sbx_7.tar",
+            "workspaces/sbx_0000000000000000000000000000000G.tar",
+            "workspaces//sbx_00000000000000000000000000000007.tar",
+            "workspaces/sbx_00000000000000000000000000000007.tar/x",
+            "workspaces/sbx_00000000000000000000000000000007",
+            "data/sbx_00000000000000000000000000000007.tar",
+            "workspaces/.tar",
+        ] {
+            check(
+                |it| it.files.push(part(foreign)),
+                &format!("its manifest names `{foreign}`"),
+            );
+        }
         assert_eq!(
             Manifest::read(b"{}", 6),
             Err(ManifestError::Foreign("its manifest cannot be read".into()))

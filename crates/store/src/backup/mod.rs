@@ -1,8 +1,9 @@
 //! Backs up one installation into one file while it runs, and restores the file while it is stopped.
 //!
 //! A backup covers the durability promise of installations that store everything in the data folder: the
-//! database, the key that seals secrets, and the operator's files. Workspaces belong to the sandboxes and
-//! are not part of a backup.
+//! database, the key that seals secrets, and the operator's files. Workspaces belong to the sandboxes: a caller
+//! who can reach them adds an archive of each workspace to a [`BackupDraft`], and unpacks the archives of a
+//! [`StagedRestore`] before that is put in place. Nothing here looks into such an archive.
 
 #[cfg(test)]
 mod fuzz;
@@ -10,16 +11,19 @@ mod manifest;
 mod reading;
 mod writing;
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+pub use super::db::{MovedSandbox, StoredSandbox};
 pub use manifest::{KeyPlace, Manifest, Part};
 
-use super::db::{self, DATABASE_FILE, DatabaseLocation};
+use super::db::{self, DATABASE_FILE, DatabaseLocation, StagedDatabase};
 use super::{DataDir, Settings};
+use sepal_core::domain::{EngineId, SandboxId};
 use sepal_jobs::Pool;
 use writing::{Content, Source};
 
@@ -64,6 +68,15 @@ pub enum Error {
         path: PathBuf,
         /// The limit in MiB.
         limit_mib: u64,
+    },
+    /// There are more files than a manifest can name.
+    #[error(
+        "a backup cannot name {files} files; nothing was written: leave the workspaces out, and keep \
+         them by other means"
+    )]
+    TooMany {
+        /// The number of files.
+        files: usize,
     },
     /// The file is not a backup, or contains files that no backup has.
     #[error("`{path}` is not a backup that `sepal backup` made: {reason}; nothing was changed")]
@@ -123,47 +136,112 @@ pub struct BackupScope<'a> {
     pub settings_file: Option<&'a Path>,
 }
 
-/// Writes a backup to `target`, a file that must not exist yet. A gateway may run at the same time: the
-/// backup is a consistent snapshot and contains everything that was acknowledged before the call.
-pub async fn back_up(wanted: BackupScope<'_>, target: &Path) -> Result<Manifest, Error> {
-    let database = database_file(wanted.settings)?;
-    if !database.is_file() {
-        return Err(Error::NoDatabase(database));
+/// A backup that is staged beside its archive, and not written yet.
+pub struct BackupDraft {
+    target: PathBuf,
+    stage: Stage,
+    schema: i64,
+    key: KeyPlace,
+    sources: Vec<Source>,
+}
+
+impl BackupDraft {
+    /// Stages everything but workspaces for a backup at `target`, a file that must not exist yet. A gateway may
+    /// run at the same time: the backup is a consistent snapshot of everything that was acknowledged before.
+    pub async fn begin(wanted: BackupScope<'_>, target: &Path) -> Result<Self, Error> {
+        let database = database_file(wanted.settings)?;
+        if !database.is_file() {
+            return Err(Error::NoDatabase(database));
+        }
+        if target.exists() {
+            return Err(Error::InTheWay {
+                path: target.to_owned(),
+                reason: "exists",
+                remedy: "give another name",
+            });
+        }
+        // Stages beside the archive, because the operator chose a disk with enough space for it.
+        let stage = Stage::new(parent(target), "backup")?;
+        let copy = stage.0.join(DATABASE_FILE);
+        let schema = db::copy(&database, &copy).await?;
+        let mut sources = vec![Source {
+            name: manifest::DATABASE.to_owned(),
+            content: Content::File(copy),
+        }];
+        let folder = &wanted.settings.data_dir;
+        let mut others: Vec<(&'static str, PathBuf)> = KEPT
+            .iter()
+            .skip(1)
+            .map(|(name, file)| (*name, folder.join(file)))
+            .collect();
+        if let Some(file) = wanted.settings_file {
+            others.push((manifest::settings_name(file), file.to_owned()));
+        }
+        for (name, file) in others {
+            sources.extend(writing::read(name, &file)?);
+        }
+        let key = if wanted.has_own_key {
+            KeyPlace::Settings
+        } else {
+            KeyPlace::File
+        };
+        Ok(Self {
+            target: target.to_owned(),
+            stage,
+            schema,
+            key,
+            sources,
+        })
     }
-    if target.exists() {
-        return Err(Error::InTheWay {
-            path: target.to_owned(),
-            reason: "exists",
-            remedy: "give another name",
-        });
+
+    /// Returns the installation's id and the sandboxes of all sessions that the backup has.
+    pub async fn sandboxes(&self) -> Result<(String, Vec<StoredSandbox>), Error> {
+        read_sandboxes(&self.stage.0.join(DATABASE_FILE)).await
     }
-    // Stages beside the archive, because the operator chose a disk with enough space for it.
-    let stage = Stage::new(parent(target), "backup")?;
-    let copy = stage.0.join(DATABASE_FILE);
-    let schema = db::copy(&database, &copy).await?;
-    let mut sources = vec![Source {
-        name: manifest::DATABASE,
-        content: Content::File(copy),
-    }];
-    let folder = &wanted.settings.data_dir;
-    let mut others: Vec<(&'static str, PathBuf)> = KEPT
-        .iter()
-        .skip(1)
-        .map(|(name, file)| (*name, folder.join(file)))
-        .collect();
-    if let Some(file) = wanted.settings_file {
-        others.push((manifest::settings_name(file), file.to_owned()));
+
+    /// Returns the private file into which the caller writes the archive of a workspace, before
+    /// [`Self::keep_workspace`].
+    pub fn workspace_file(&self, sandbox: &SandboxId) -> PathBuf {
+        self.stage.0.join(workspace_file(sandbox))
     }
-    for (name, file) in others {
-        sources.extend(writing::read(name, &file)?);
+
+    /// Adds the archive of a workspace, which is complete.
+    pub fn keep_workspace(&mut self, sandbox: &SandboxId) {
+        let content = Content::File(self.workspace_file(sandbox));
+        let name = manifest::workspace_name(sandbox);
+        self.sources.push(Source { name, content });
     }
-    let key = if wanted.has_own_key {
-        KeyPlace::Settings
-    } else {
-        KeyPlace::File
-    };
-    let target = target.to_owned();
-    blocking(move || writing::write(&target, schema, key, &sources)).await
+
+    /// Writes the archive.
+    pub async fn finish(self) -> Result<Manifest, Error> {
+        let Self {
+            target,
+            stage,
+            schema,
+            key,
+            sources,
+        } = self;
+        blocking(move || {
+            let written = writing::write(&target, schema, key, &sources);
+            drop(stage);
+            written
+        })
+        .await
+    }
+}
+
+/// The file name of a workspace's archive in a staging folder.
+fn workspace_file(sandbox: &SandboxId) -> String {
+    manifest::file_name(&manifest::workspace_name(sandbox)).to_owned()
+}
+
+/// Returns the installation's id and all sandboxes of a staged database.
+async fn read_sandboxes(file: &Path) -> Result<(String, Vec<StoredSandbox>), Error> {
+    let mut database = StagedDatabase::open(file).await?;
+    let installation = database.installation().await?;
+    let sandboxes = database.sandboxes().await?;
+    database.close().await?;
+    Ok((installation, sandboxes))
 }
 
 /// The result of a restore.
@@ -187,63 +265,172 @@ pub enum Existing {
     MoveAside,
 }
 
-/// Restores a backup into the data folder. The archive is first unpacked and verified in a staging folder;
-/// an error up to that point changes nothing. Fails if a gateway uses the folder, and keeps gateways from
-/// starting on it meanwhile.
-pub async fn restore(
-    settings: &Settings,
-    archive: &Path,
-    existing: Existing,
-) -> Result<RestoreResult, Error> {
-    let (file, folder) = (database_file(settings)?, settings.data_dir.clone());
-    let usual = folder.join(DATABASE_FILE);
-    if std::path::absolute(&file).ok() != std::path::absolute(&usual).ok() {
-        return Err(Error::InTheWay {
-            path: file,
-            reason: "is the database of these settings, and a backup goes into the data folder",
-            remedy: "restore without `store.database_url` (SPL_DATABASE_URL, DATABASE_URL), then \
-                     move `sepal.db` there",
-        });
-    }
-    let dir = DataDir::lock(&folder)?;
-    let archive = archive.to_owned();
-    let restored = blocking(move || put_back(&folder, &archive, existing)).await;
-    drop(dir);
-    restored
+/// A verified backup in a staging folder within the data folder, in which nothing else has changed. No gateway
+/// can start on the data folder until this is finished or dropped.
+pub struct StagedRestore {
+    content: StagedContent,
+    dir: DataDir,
 }
 
-fn put_back(folder: &Path, archive: &Path, existing: Existing) -> Result<RestoreResult, Error> {
-    let is_used = check_used(folder)?;
-    if is_used && existing == Existing::Refuse {
-        return Err(Error::InTheWay {
-            path: folder.to_owned(),
-            reason: "is not empty",
-            remedy: "name an empty folder (--data-dir), or move what is there aside with --force",
-        });
-    }
-    let stage = Stage::new(folder, "restore")?;
-    let manifest = reading::unpack(archive, &stage.0)?;
-    let aside = if is_used {
-        Some(move_aside(folder)?)
-    } else {
-        None
-    };
-    let mut settings_file = None;
-    // The database comes last: without it, the folder holds no installation.
-    for part in manifest.files.iter().rev() {
-        let to = folder.join(name_in_folder(&part.name));
-        fs::rename(stage.0.join(manifest::file_name(&part.name)), &to)
-            .map_err(Error::disk(&to, "cannot be put in place"))?;
-        if manifest::is_settings(&part.name) {
-            settings_file = Some(to);
+/// A workspace in a staged backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StagedWorkspace {
+    /// The session whose workspace it is.
+    pub stored: StoredSandbox,
+    /// The tar archive of the workspace, whose content is untrusted.
+    pub file: PathBuf,
+    /// The size of the archive.
+    pub bytes: u64,
+}
+
+impl StagedRestore {
+    /// Unpacks and verifies the archive in a staging folder; an error changes nothing. Fails if a gateway uses
+    /// the data folder.
+    pub async fn begin(
+        settings: &Settings,
+        archive: &Path,
+        existing: Existing,
+    ) -> Result<Self, Error> {
+        let (file, folder) = (database_file(settings)?, settings.data_dir.clone());
+        let usual = folder.join(DATABASE_FILE);
+        if std::path::absolute(&file).ok() != std::path::absolute(&usual).ok() {
+            return Err(Error::InTheWay {
+                path: file,
+                reason: "is the database of these settings, and a backup goes into the data folder",
+                remedy: "restore without `store.database_url` (SPL_DATABASE_URL, DATABASE_URL), then \
+                         move `sepal.db` there",
+            });
         }
+        let dir = DataDir::lock(&folder)?;
+        let archive = archive.to_owned();
+        let content = blocking(move || StagedContent::unpack(&folder, &archive, existing)).await?;
+        Ok(Self { content, dir })
     }
-    sync_folder(folder)?;
-    Ok(RestoreResult {
-        manifest,
-        aside,
-        settings_file,
-    })
+
+    /// Returns the manifest of the backup.
+    pub fn manifest(&self) -> &Manifest {
+        &self.content.manifest
+    }
+
+    /// Returns true if the backup has workspaces.
+    pub fn has_workspaces(&self) -> bool {
+        let mut files = self.content.manifest.files.iter();
+        files.any(Part::is_workspace)
+    }
+
+    /// Returns the staging folder, which is removed in the end.
+    pub fn stage(&self) -> &Path {
+        &self.content.stage.0
+    }
+
+    /// Returns the installation's id and the workspaces of the backup, each of which belongs to a session of
+    /// its database.
+    pub async fn workspaces(&self) -> Result<(String, Vec<StagedWorkspace>), Error> {
+        let (installation, stored) = read_sandboxes(&self.content.database()).await?;
+        let mut stored: BTreeMap<_, _> = stored
+            .into_iter()
+            .map(|stored| (stored.sandbox.clone(), stored))
+            .collect();
+        let mut found = Vec::new();
+        for part in &self.content.manifest.files {
+            let Some(sandbox) = manifest::workspace_of(&part.name) else {
+                continue;
+            };
+            let stored = stored.remove(&sandbox).ok_or_else(|| Error::Foreign {
+                path: self.content.archive.clone(),
+                reason: format!("no session of its database has `{}`", part.name),
+            })?;
+            found.push(StagedWorkspace {
+                file: self.stage().join(workspace_file(&sandbox)),
+                stored,
+                bytes: part.bytes,
+            });
+        }
+        Ok((installation, found))
+    }
+
+    /// Records in the staged database that `engine` keeps these workspaces under their new ids.
+    pub async fn move_sandboxes(
+        &self,
+        moved: &[MovedSandbox],
+        engine: &EngineId,
+    ) -> Result<(), Error> {
+        let mut database = StagedDatabase::open(&self.content.database()).await?;
+        database.move_sandboxes(moved, engine).await?;
+        Ok(database.close().await?)
+    }
+
+    /// Puts the files in place, the database last.
+    pub async fn finish(self) -> Result<RestoreResult, Error> {
+        let Self { content, dir } = self;
+        let restored = blocking(move || content.put_in_place()).await;
+        drop(dir);
+        restored
+    }
+}
+
+/// The files of a restore.
+struct StagedContent {
+    archive: PathBuf,
+    folder: PathBuf,
+    stage: Stage,
+    manifest: Manifest,
+    /// True if the data folder holds something that has to be moved aside.
+    is_used: bool,
+}
+
+impl StagedContent {
+    fn unpack(folder: &Path, archive: &Path, existing: Existing) -> Result<Self, Error> {
+        let is_used = check_used(folder)?;
+        if is_used && existing == Existing::Refuse {
+            return Err(Error::InTheWay {
+                path: folder.to_owned(),
+                reason: "is not empty",
+                remedy: "name an empty folder (--data-dir), or move what is there aside with --force",
+            });
+        }
+        let stage = Stage::new(folder, "restore")?;
+        let manifest = reading::unpack(archive, &stage.0)?;
+        Ok(Self {
+            archive: archive.to_owned(),
+            folder: folder.to_owned(),
+            stage,
+            manifest,
+            is_used,
+        })
+    }
+
+    fn database(&self) -> PathBuf {
+        self.stage.0.join(DATABASE_FILE)
+    }
+
+    fn put_in_place(self) -> Result<RestoreResult, Error> {
+        let folder = &self.folder;
+        let aside = if self.is_used {
+            Some(move_aside(folder)?)
+        } else {
+            None
+        };
+        let mut settings_file = None;
+        // The database comes last: without it, the folder holds no installation.
+        for part in self.manifest.files.iter().rev() {
+            if part.is_workspace() {
+                continue;
+            }
+            let to = folder.join(name_in_folder(&part.name));
+            fs::rename(self.stage.0.join(manifest::file_name(&part.name)), &to)
+                .map_err(Error::disk(&to, "cannot be put in place"))?;
+            if manifest::is_settings(&part.name) {
+                settings_file = Some(to);
+            }
+        }
+        sync_folder(folder)?;
+        Ok(RestoreResult {
+            manifest: self.manifest,
+            aside,
+            settings_file,
+        })
+    }
 }
 
 /// The data folder name of a file in a backup. A settings file gets another name than its own, because the
@@ -364,7 +551,13 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::writing::{self, Content, Source};
-    use super::{Existing, KeyPlace, manifest, put_back};
+    use super::{
+        BackupDraft, BackupScope, Existing, KeyPlace, MovedSandbox, RestoreResult, StagedContent,
+        StagedRestore, StoredSandbox, manifest,
+    };
+    use crate::Settings;
+    use crate::db::{Db, SqliteDb, args};
+    use sepal_core::domain::{SandboxId, SessionId};
 
     /// A backup of a database that was never opened, and of a settings file.
     fn archive(folder: &Path, settings: &str) -> PathBuf {
@@ -373,10 +566,107 @@ mod tests {
             content: Content::Bytes(Zeroizing::new(text.as_bytes().to_vec())),
         };
         let [yaml, _] = manifest::SETTINGS;
-        let sources = [source(manifest::DATABASE, "db"), source(yaml, settings)];
+        let workspace = manifest::workspace_name(&SandboxId::from_bits(7));
+        let sources = [
+            source(manifest::DATABASE.to_owned(), "db"),
+            source(yaml.to_owned(), settings),
+            source(workspace, "tar"),
+        ];
         let target = folder.join(format!("{settings}.tar.gz"));
         writing::write(&target, 1, KeyPlace::Settings, &sources).unwrap();
         target
+    }
+
+    fn put_back(folder: &Path, archive: &Path, existing: Existing) -> RestoreResult {
+        let staged = StagedContent::unpack(folder, archive, existing).unwrap();
+        staged.put_in_place().unwrap()
+    }
+
+    /// A database with two sessions, each of which has a sandbox.
+    async fn database(data: &Path) -> [StoredSandbox; 2] {
+        fs::create_dir(data).unwrap();
+        let db = SqliteDb::open(&data.join("sepal.db")).await.unwrap();
+        let db = Db::Sqlite(db);
+        let stored = [1, 2].map(|number| StoredSandbox {
+            session: SessionId::from_bits(number),
+            sandbox: SandboxId::from_bits(number),
+            engine: "docker/old".into(),
+        });
+        for of in &stored {
+            let sql = "INSERT INTO sandboxes (tenant, session, id, keeper) \
+                       VALUES ('acme', $1, $2, $3)";
+            let args = args![of.session.as_str(), of.sandbox.as_str(), of.engine.as_str()];
+            db.execute(sql, args).await.unwrap();
+        }
+        stored
+    }
+
+    async fn draft(settings: &Settings, target: &Path) -> BackupDraft {
+        let wanted = BackupScope {
+            settings,
+            has_own_key: false,
+            settings_file: None,
+        };
+        BackupDraft::begin(wanted, target).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn only_the_sessions_whose_workspaces_were_unpacked_get_the_new_ones() {
+        let root = tempfile::tempdir().unwrap();
+        let settings = Settings::in_folder(root.path().join("data"));
+        let stored = database(&settings.data_dir).await;
+        let target = root.path().join("sepal.tar.gz");
+        let mut draft = draft(&settings, &target).await;
+        assert_eq!(draft.sandboxes().await.unwrap().1, stored);
+        let [kept, left] = stored;
+        fs::write(draft.workspace_file(&kept.sandbox), "any bytes").unwrap();
+        draft.keep_workspace(&kept.sandbox);
+        let manifest = draft.finish().await.unwrap();
+        assert!(manifest.files.last().unwrap().is_workspace());
+
+        let other = Settings::in_folder(root.path().join("other"));
+        let staged = StagedRestore::begin(&other, &target, Existing::Refuse);
+        let staged = staged.await.unwrap();
+        let (installation, workspaces) = staged.workspaces().await.unwrap();
+        let [workspace] = workspaces.as_slice() else {
+            panic!("{workspaces:?}");
+        };
+        assert_eq!((&workspace.stored, workspace.bytes), (&kept, 9));
+        assert_eq!(fs::read(&workspace.file).unwrap(), b"any bytes");
+        let moved = MovedSandbox {
+            from: kept.sandbox.clone(),
+            to: SandboxId::from_bits(9),
+        };
+        let (to, engine) = (moved.to.clone(), "bubblewrap/new".into());
+        staged.move_sandboxes(&[moved], &engine).await.unwrap();
+        staged.finish().await.unwrap();
+        let restored = super::read_sandboxes(&other.data_dir.join("sepal.db")).await;
+        let moved = StoredSandbox {
+            sandbox: to,
+            engine,
+            ..kept
+        };
+        assert_eq!(restored.unwrap(), (installation, vec![moved, left]));
+        assert!(!other.data_dir.join("sepal.db-wal").exists());
+    }
+
+    #[tokio::test]
+    async fn a_workspace_of_no_session_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let settings = Settings::in_folder(root.path().join("data"));
+        database(&settings.data_dir).await;
+        let target = root.path().join("sepal.tar.gz");
+        let mut draft = draft(&settings, &target).await;
+        let nobodys = SandboxId::from_bits(3);
+        fs::write(draft.workspace_file(&nobodys), "any bytes").unwrap();
+        draft.keep_workspace(&nobodys);
+        draft.finish().await.unwrap();
+        let other = Settings::in_folder(root.path().join("other"));
+        let staged = StagedRestore::begin(&other, &target, Existing::Refuse);
+        let staged = staged.await.unwrap();
+        let refused = staged.workspaces().await.unwrap_err().to_string();
+        let name = manifest::workspace_name(&nobodys);
+        assert!(refused.contains(&name), "{refused}");
     }
 
     #[test]
@@ -385,7 +675,7 @@ mod tests {
         let data = root.path().join("data");
         fs::create_dir(&data).unwrap();
         let first = archive(root.path(), "first");
-        let restored = put_back(&data, &first, Existing::MoveAside).unwrap();
+        let restored = put_back(&data, &first, Existing::MoveAside);
         assert_eq!(restored.aside, None);
         let settings = restored.settings_file.unwrap();
         assert_eq!(settings, data.join("restored-settings.yaml"));
@@ -395,12 +685,15 @@ mod tests {
         fs::write(&json, "older").unwrap();
 
         let second = archive(root.path(), "second");
-        let restored = put_back(&data, &second, Existing::MoveAside).unwrap();
+        let restored = put_back(&data, &second, Existing::MoveAside);
         let aside = restored.aside.unwrap();
         let read = |path: PathBuf| fs::read_to_string(path).unwrap();
         assert_eq!(read(settings), "second");
         assert_eq!(read(aside.join("restored-settings.yaml")), "edited");
         assert_eq!(read(aside.join("restored-settings.json")), "older");
         assert!(!json.exists());
+        // Archives of workspaces are for the sandboxes only.
+        let mut left = fs::read_dir(&data).unwrap();
+        assert!(!left.any(|entry| entry.unwrap().path().extension() == Some("tar".as_ref())));
     }
 }

@@ -9,11 +9,8 @@ use std::path::Path;
 use flate2::bufread::GzDecoder;
 use sha2::{Digest as _, Sha256};
 
-use super::manifest::{self, Manifest, ManifestError, Part};
+use super::manifest::{self, MAX_MANIFEST, Manifest, ManifestError, Part};
 use super::{Error, db};
-
-/// The largest manifest accepted, in bytes.
-const MAX_MANIFEST: u64 = 1 << 20;
 
 type Entries<'a> = tar::Entries<'a, GzDecoder<BufReader<File>>>;
 type Entry<'a> = tar::Entry<'a, GzDecoder<BufReader<File>>>;

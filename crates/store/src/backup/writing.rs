@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
-use super::manifest::{KeyPlace, Manifest, NAME, Part};
+use super::manifest::{KeyPlace, MAX_MANIFEST, Manifest, NAME, Part};
 use super::{Error, parent, sync_folder};
 
 /// The size limit of a file that the operator wrote, in bytes.
@@ -18,7 +18,7 @@ const MAX_SMALL: u64 = 16 << 20;
 
 /// One file to be archived.
 pub(super) struct Source {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) content: Content,
 }
 
@@ -57,7 +57,10 @@ pub(super) fn read(name: &'static str, path: &Path) -> Result<Option<Source>, Er
         });
     }
     let content = Content::Bytes(bytes);
-    Ok(Some(Source { name, content }))
+    Ok(Some(Source {
+        name: name.to_owned(),
+        content,
+    }))
 }
 
 /// Writes all sources into `target`, readable only by its owner.
@@ -72,9 +75,17 @@ pub(super) fn write(
         files.push(part(source).map_err(Error::disk(target, "cannot be prepared"))?);
     }
     let manifest = Manifest::new(schema, key, files);
+    let text = serde_json::to_vec_pretty(&manifest)
+        .map_err(|error| Error::disk(target, "cannot be prepared")(error.into()))?;
+    if text.len() as u64 > MAX_MANIFEST {
+        return Err(Error::TooMany {
+            files: manifest.files.len(),
+        });
+    }
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let draft = target.with_file_name(format!(".{name}.{:016x}", rand::random::<u64>()));
-    let written = archive(&draft, &manifest, sources).and_then(|()| fs::rename(&draft, target));
+    let written =
+        archive(&draft, &manifest, &text, sources).and_then(|()| fs::rename(&draft, target));
     if let Err(source) = written {
         // A partial archive is useless.
         let _ = fs::remove_file(&draft);
@@ -88,25 +99,24 @@ fn part(source: &Source) -> io::Result<Part> {
     let (mut content, mut digest) = (source.content.open()?, Sha256::new());
     let bytes = io::copy(&mut content, &mut Hashing(&mut digest))?;
     Ok(Part {
-        name: source.name.to_owned(),
+        name: source.name.clone(),
         bytes,
         sha256: hex::encode(digest.finalize()),
     })
 }
 
-fn archive(path: &Path, manifest: &Manifest, sources: &[Source]) -> io::Result<()> {
+fn archive(path: &Path, manifest: &Manifest, text: &[u8], sources: &[Source]) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(path)?;
     let mut archive = tar::Builder::new(GzEncoder::new(&mut file, Compression::default()));
-    let text = serde_json::to_vec_pretty(manifest)?;
-    append(&mut archive, NAME, text.len() as u64, text.as_slice())?;
+    append(&mut archive, NAME, text.len() as u64, text)?;
     for (source, part) in sources.iter().zip(&manifest.files) {
         append(
             &mut archive,
-            source.name,
+            &source.name,
             part.bytes,
             source.content.open()?,
         )?;

@@ -12,6 +12,7 @@ mod postgres;
 mod schema;
 mod sql;
 mod sqlite;
+mod staged;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,8 @@ pub(super) use postgres::{PostgresDb, within};
 pub(super) use schema::newest_schema;
 pub(super) use sql::{PerRow, Sql};
 pub(super) use sqlite::{SqliteDb, copy};
+pub(super) use staged::StagedDatabase;
+pub use staged::{MovedSandbox, StoredSandbox};
 
 /// The database's file name in the data folder.
 pub(super) const DATABASE_FILE: &str = "sepal.db";

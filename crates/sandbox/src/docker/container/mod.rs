@@ -58,6 +58,8 @@ pub(super) struct Plan<'p> {
     pub(super) runtime: Option<&'p str>,
     /// The details of a third-party image whose program one of ours wraps.
     pub(super) wrapped: Option<&'p WrappedImage>,
+    /// True if the container is none of a gateway's, whose janitor would remove it.
+    pub(super) is_beside: bool,
 }
 
 /// A third-party image whose program one of ours wraps.
@@ -136,6 +138,10 @@ impl Plan<'_> {
         let (image, entrypoint, command) = self.program();
         let mut labels = self.labels();
         labels.insert(SERVER_LABEL.to_owned(), launch.server.clone());
+        if self.is_beside {
+            let beside = format!("{}-beside", self.installation);
+            labels.insert(INSTALLATION.to_owned(), beside);
+        }
         ContainerCreateBody {
             hostname: Some("sandbox".to_owned()),
             user: Some(NOBODY.to_owned()),

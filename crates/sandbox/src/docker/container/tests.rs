@@ -42,6 +42,7 @@ fn wrapped(launch: &Launch, wrapped: Option<&WrappedImage>) -> ContainerCreateBo
         packages_image: "sepal/packages:1",
         runtime: None,
         wrapped,
+        is_beside: false,
     };
     plan.body()
 }
@@ -154,7 +155,18 @@ fn only_our_own_image_fills_the_volume_of_our_programs() {
         packages_image: "sepal/packages:1",
         runtime: None,
         wrapped: None,
+        is_beside: false,
     };
+    let beside = Plan {
+        is_beside: true,
+        ..plan
+    };
+    assert_eq!(
+        beside.body().labels.unwrap()[INSTALLATION],
+        "house-beside",
+        "no janitor of a gateway sees it"
+    );
+    assert_eq!(beside.labels()[INSTALLATION], "house");
     let programs = SandboxId::from_bits(9);
     let body = plan.filling(&programs);
     assert_eq!(body.image.as_deref(), Some("sepal/sandbox:1"));
