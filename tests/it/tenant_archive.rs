@@ -142,8 +142,8 @@ async fn fill(place: &Place, server: &Server) -> Tenant {
         Client::at(server.address, &ana.key),
         Client::at(server.address, &ben.key),
     );
-    let rule = json!({ "effect": "deny", "scope": "person", "tool": "x" });
-    member.post("/api/rules", rule).await.ok(201);
+    let denial = json!({ "effect": "deny", "scope": "person", "tool": "x" });
+    member.post("/api/rules", denial).await.ok(201);
     let role = json!({ "name": "Helpers", "rights": ["manage_people"] });
     let role = owner.post("/api/roles", role).await.ok(201);
     let group = json!({ "name": "Finance" });
@@ -379,11 +379,12 @@ fn forged(file: &Path, change: impl FnOnce(&mut Vec<Value>)) -> PathBuf {
     let mut lines = read(file);
     let mut end = lines.pop().unwrap();
     change(&mut lines);
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let text = lines.iter().map(Value::to_string).collect::<Vec<_>>();
+    let text = text.join("\n") + "\n";
     end["end"]["sha256"] = hex::encode(Sha256::digest(&text)).into();
     let to = file.with_extension("forged");
     let mut encoder = GzEncoder::new(fs::File::create(&to).unwrap(), Compression::fast());
-    write!(encoder, "{text}{end}\n").unwrap();
+    writeln!(encoder, "{text}{end}").unwrap();
     encoder.finish().unwrap();
     to
 }
@@ -475,7 +476,7 @@ async fn a_killed_import_leaves_no_tenant_that_anybody_can_use() {
     other.done(&["admin", "tenant", "list"]);
     // Every row is there before the first journal, which waits here.
     let mut lock = PgConnection::connect(&database).await.unwrap();
-    let mut look = PgConnection::connect(&database).await.unwrap();
+    let mut observer = PgConnection::connect(&database).await.unwrap();
     for sql in ["BEGIN", "LOCK TABLE journal IN EXCLUSIVE MODE"] {
         sqlx::query(sql).execute(&mut lock).await.unwrap();
     }
@@ -485,7 +486,7 @@ async fn a_killed_import_leaves_no_tenant_that_anybody_can_use() {
                    AND relation = 'journal'::regclass";
     let waits = async {
         while sqlx::query_scalar::<_, i64>(waiting)
-            .fetch_one(&mut look)
+            .fetch_one(&mut observer)
             .await
             .unwrap()
             == 0
@@ -497,7 +498,7 @@ async fn a_killed_import_leaves_no_tenant_that_anybody_can_use() {
     let end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity \
                WHERE datname = current_database() AND pid IN (SELECT pid FROM pg_locks \
                WHERE NOT granted AND relation = 'journal'::regclass)";
-    sqlx::query(end).fetch_all(&mut look).await.unwrap();
+    sqlx::query(end).fetch_all(&mut observer).await.unwrap();
     sqlx::query("ROLLBACK").execute(&mut lock).await.unwrap();
 
     let list = ["admin", "tenant", "list"];

@@ -552,12 +552,16 @@ pub(super) mod tests {
 
     /// The file with these lines and a right end.
     fn file(lines: &[Value]) -> Vec<u8> {
-        let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = joined(lines);
         let sha256 = hex::encode(Sha256::digest(&text));
         let rows = lines.iter().filter(|line| line.is_array()).count() - 1;
         let end = json!({ "end": { "rows": rows, "sessions": 1, "records": 1, "sha256": sha256 } });
-        text = format!("{text}{end}\n");
-        packed(text.as_bytes())
+        packed(format!("{text}{end}\n").as_bytes())
+    }
+
+    fn joined(lines: &[Value]) -> String {
+        let texts: Vec<String> = lines.iter().map(Value::to_string).collect();
+        texts.join("\n") + "\n"
     }
 
     fn packed(text: &[u8]) -> Vec<u8> {
@@ -674,12 +678,12 @@ pub(super) mod tests {
             );
         }
         let mut lines = whole();
-        let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = joined(&lines);
         let cut = taken(&packed(text.as_bytes())).0;
         assert!(matches!(cut, Err(ReadError::Damaged(_))), "{cut:?}");
         let sha256 = hex::encode(Sha256::digest(&text));
         lines[11]["type"] = "decision".into();
-        text = lines.iter().map(|line| format!("{line}\n")).collect();
+        let text = joined(&lines);
         let end = json!({ "end": { "rows": 4, "sessions": 1, "records": 1, "sha256": sha256 } });
         let changed = taken(&packed(format!("{text}{end}\n").as_bytes())).0;
         assert!(matches!(changed, Err(ReadError::Damaged(_))), "{changed:?}");
