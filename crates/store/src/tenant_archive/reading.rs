@@ -585,18 +585,21 @@ pub(super) mod tests {
         let facts = facts.unwrap();
         assert_eq!(facts.tenant.as_str(), TENANT);
         assert_eq!((facts.counts.rows, facts.counts.records), (4, 1));
-        let texts: Vec<String> = items
-            .iter()
-            .filter_map(|item| match item {
-                Item::Row(args) => args.iter().find_map(|arg| match arg {
-                    Arg::Text(Some(text)) => Some(text.clone()),
-                    _ => None,
-                }),
-                _ => None,
-            })
-            .collect();
+        let mut texts = Vec::new();
+        for item in &items {
+            let Item::Row(args) = item else {
+                continue;
+            };
+            texts.extend(args.iter().find_map(|arg| {
+                if let Arg::Text(Some(text)) = arg {
+                    Some(text.as_str())
+                } else {
+                    None
+                }
+            }));
+        }
         let accepted = format!("accepted:{TENANT}:files");
-        assert_eq!(texts, [SESSION, TENANT, "installation", &accepted]);
+        assert_eq!(texts, [SESSION, TENANT, "installation", accepted.as_str()]);
         // The version of a session's row is set when its journal is there.
         let Some(Item::Row(session)) = items.get(1) else {
             panic!("{items:?}");
