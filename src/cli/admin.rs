@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, Read as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::named::{Of, find};
 use super::roles::{self, GroupCommand, RoleCommand};
 use super::scim_tokens::{self, ScimTokenCommand};
-use super::{Beside, complain, say};
+use super::{Beside, complain, say, tenant_archive};
 
 #[derive(Subcommand)]
 pub(super) enum AdminCommand {
@@ -77,6 +78,21 @@ pub(super) enum TenantCommand {
         /// Do not ask for the name once more.
         #[arg(long)]
         yes: bool,
+    },
+    /// Write everything of a suspended tenant into one file, for `import`; the server may run.
+    Export {
+        /// Its name.
+        name: String,
+        /// The file to write, for example `acme.tenant.gz`. It holds every conversation of the tenant.
+        file: PathBuf,
+    },
+    /// Bring a tenant in from the file of an export; it is suspended afterwards.
+    Import {
+        /// The file that `export` wrote.
+        file: PathBuf,
+        /// Another name for the tenant.
+        #[arg(long)]
+        name: Option<String>,
     },
 }
 
@@ -294,7 +310,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let beside = Beside::open(loaded).await?;
     let done = match command {
-        AdminCommand::Tenant(command) => tenant(&beside.tenancy, command).await,
+        AdminCommand::Tenant(command) => tenant(&beside, loaded, command).await,
         AdminCommand::User(command) => user(&beside, loaded, command).await,
         AdminCommand::Key(command) => key(&beside.tenancy, command).await,
         AdminCommand::ServiceAccount(command) => service_account(&beside.tenancy, command).await,
@@ -325,8 +341,25 @@ async fn forget_secret_key(
     Ok(())
 }
 
-async fn tenant(tenancy: &Tenancy, command: TenantCommand) -> anyhow::Result<()> {
+async fn tenant(
+    beside: &Beside,
+    loaded: &LoadedSettings,
+    command: TenantCommand,
+) -> anyhow::Result<()> {
+    let tenancy = &beside.tenancy;
     match command {
+        TenantCommand::Export { name, file } => {
+            Box::pin(tenant_archive::export(beside, &name, &file)).await?;
+        }
+        TenantCommand::Import { file, name } => {
+            Box::pin(tenant_archive::import(
+                beside,
+                loaded,
+                &file,
+                name.as_deref(),
+            ))
+            .await?;
+        }
         TenantCommand::Add { name } => {
             let tenant = tenancy.administration().create_tenant(&name).await?;
             say(&format!(

@@ -10,6 +10,7 @@ mod replay;
 mod roles;
 mod scim_tokens;
 mod serve;
+mod tenant_archive;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -86,6 +86,7 @@ mod summaries;
 mod support;
 mod tasks;
 mod tenancy;
+mod tenant_archive;
 mod titles;
 mod traces;
 mod turn_limit;

@@ -20,6 +20,7 @@ pub mod records;
 pub mod sealed;
 mod settings;
 mod store;
+pub mod tenant_archive;
 pub mod versions;
 
 pub use data_dir::{DataDir, Holder};

@@ -14,13 +14,16 @@ use crate::live::{self, LiveStore, RedisBus, RedisLive};
 use crate::records::Records;
 use crate::sealed::{Sealer, SecretKeys};
 use crate::settings::Settings;
+use crate::tenant_archive::{self, AuditLines, ImportedTenant, Importing, TenantCounts};
+use sepal_core::domain::Tenant;
 
 /// The kind of program that opens the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The server, which takes the lock. Only one can run on a data folder.
     Serve,
-    /// A command that runs beside the server. It reads journals and changes records, but must not append.
+    /// A command that runs beside the server. It reads journals and changes records, but must not append to
+    /// journals that the server may open.
     Beside,
 }
 
@@ -156,6 +159,41 @@ impl Store {
     /// The records: all data that is not part of a journal.
     pub fn records(&self) -> Records {
         Records::new(self.db.clone())
+    }
+
+    /// Writes everything of a suspended tenant into `target`, a file that must not exist yet.
+    pub async fn export_tenant(
+        &self,
+        tenant: &Tenant,
+        target: &Path,
+        lines: AuditLines,
+    ) -> Result<TenantCounts, tenant_archive::Error> {
+        let parts = (&self.db, &self.records(), &*self.live);
+        Box::pin(tenant_archive::export(parts, tenant, target, lines)).await
+    }
+
+    /// Reads the whole file of an export and checks it, for an import under another name if one is given. Writes
+    /// nothing.
+    pub async fn verify_export(
+        &self,
+        file: &Path,
+        sealer: &Sealer,
+        name: Option<&str>,
+    ) -> Result<Importing, tenant_archive::Error> {
+        Importing::verify(&self.db, sealer, file, name).await
+    }
+
+    /// Imports the tenant of a verified export. The tenant is suspended afterwards.
+    pub async fn import_tenant(
+        &self,
+        export: Importing,
+    ) -> Result<ImportedTenant, tenant_archive::Error> {
+        Box::pin(tenant_archive::import(self, export)).await
+    }
+
+    /// The database.
+    pub(crate) fn db(&self) -> &Db {
+        &self.db
     }
 
     /// The data folder.

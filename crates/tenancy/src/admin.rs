@@ -559,7 +559,8 @@ pub(super) fn check_user_name(name: &str) -> Result<&str, Error> {
     })
 }
 
-fn check_tenant_name(name: &str) -> Result<&str, Error> {
+/// Checks the name of a new tenant.
+pub fn check_tenant_name(name: &str) -> Result<&str, Error> {
     let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     if !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.bytes().all(is_allowed) {
         return Ok(name);

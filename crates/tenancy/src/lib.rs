@@ -30,6 +30,7 @@ mod tickets;
 
 pub use admin::{
     Administration, CreatedInvitation, CreatedKey, NewInvitation, NewKey, NewPerson, Person,
+    check_tenant_name,
 };
 pub use clock::Clock;
 pub use credential::{AuthenticatedCaller, Credential, Revocation, proxy_issuer};

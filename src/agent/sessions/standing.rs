@@ -82,7 +82,7 @@ async fn end_barred_turns(registry: &Arc<SessionRegistry>) -> Result<(), Error> 
 
 /// One deletion that fails does not hold up the others.
 async fn delete_all_given_up(registry: &Arc<SessionRegistry>) -> Result<(), Error> {
-    for tenant in registry.records().tenants().given_up().await? {
+    for tenant in registry.records().tenants().given_up(now()).await? {
         if let Err(error) = delete_tenant(registry, &tenant).await {
             tracing::warn!(tenant.id = %tenant, ?error, "A tenant that was given up is still there");
         }

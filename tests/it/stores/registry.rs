@@ -340,6 +340,17 @@ async fn definitions_are_cached_and_their_changes_told() {
         assert_eq!(history, [("a", 4), ("b", 3), ("a", 1)]);
         assert_eq!(definitions.history(&two, "time").await.unwrap(), []);
         assert_eq!(definitions.history(&one, "files").await.unwrap(), []);
+
+        // A deleted tenant takes along what it accepted, and nothing that others accepted.
+        let accepted = |of: &TenantId| format!("accepted:{}:time", of.as_str());
+        for of in [&one, &two] {
+            let tools = [tool("now")];
+            definitions.put(&accepted(of), &tools).await.unwrap();
+        }
+        records.tenants().purge(&one).await.unwrap();
+        assert_eq!(definitions.get(&accepted(&one)).await.unwrap(), None);
+        let kept = definitions.get(&accepted(&two)).await.unwrap();
+        assert_eq!(kept, Some(vec![tool("now")]));
     })
     .await;
 }

@@ -50,6 +50,11 @@ acts! {
     TenantResumed = "tenant.resumed",
     TenantGivenUp = "tenant.given_up",
     TenantDeleted = "tenant.deleted",
+    /// Everything of a tenant was written into one file.
+    TenantExported = "tenant.exported",
+    TenantImportBegun = "tenant.import_begun",
+    /// A tenant came from an export. From here on it may have a chain again, even if it was deleted before.
+    TenantImported = "tenant.imported",
     LinksSwitched = "tenant.links_switched",
     UserAdded = "user.added",
     UserRenamed = "user.renamed",

@@ -303,8 +303,8 @@ impl<'s> Audit<'s> {
         Ok(())
     }
 
-    /// Sessions whose journal grew since a record of their chain named it, of every tenant, after `last` in
-    /// the order of keys; at most 500.
+    /// Sessions whose journal grew since a record of their chain named it, of every tenant that stays, after
+    /// `last` in the order of keys; at most 500.
     pub async fn unsealed_sessions(
         &self,
         last: Option<&SessionKey>,
@@ -312,7 +312,8 @@ impl<'s> Audit<'s> {
         let sql = "SELECT s.tenant, s.id FROM sessions s LEFT JOIN audit_sessions a \
                    ON a.tenant = s.tenant AND a.session = s.id \
                    WHERE s.version > COALESCE(a.version, 0) AND (s.tenant, s.id) > ($1, $2) \
-                   ORDER BY s.tenant, s.id LIMIT $3";
+                   AND NOT EXISTS (SELECT 1 FROM tenants t \
+                   WHERE t.id = s.tenant AND t.delete_at IS NOT NULL) ORDER BY s.tenant, s.id LIMIT $3";
         let values = args![
             last.map_or("", |key| key.tenant.as_str()),
             last.map_or("", |key| key.session.as_str()),

@@ -44,6 +44,7 @@ mod session_transfers;
 mod sessions;
 mod shared_sessions;
 mod skills;
+pub(crate) mod tenant_tables;
 mod tenants;
 mod texts;
 mod tool_definitions;
@@ -162,6 +163,19 @@ impl Records {
                 "Values that an earlier release kept readable were sealed"
             );
         }
+        Ok(())
+    }
+
+    /// Reads what gateways read of all tenants at once. Fails if one of the rows cannot be read.
+    pub(crate) async fn check_lists(&self) -> Result<(), Error> {
+        self.compaction_defaults().all().await?;
+        self.group_access().all().await?;
+        self.mcp_servers().all().await?;
+        self.model_defaults().all().await?;
+        self.packages().all().await?;
+        self.providers().all().await?;
+        self.sandboxes().all().await?;
+        self.users().given_up().await?;
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use super::super::db::{Db, Statement, args, taken};
 use super::super::versions::RecordName;
 use super::audit::Audit;
 use super::tenant_id;
+use super::tenant_tables::{TENANT_TABLES, TenantTable};
 use sepal_core::domain::{Scope, Tenant, TenantId, Timestamp};
 
 /// The standing of a tenant.
@@ -18,97 +19,12 @@ pub enum TenantStanding {
     GivenUp,
 }
 
-/// Builds the statements that delete a tenant's rows, from tables and the columns that name the tenant. Rows
-/// that refer to others come first.
-macro_rules! purges {
-    ($($table:literal: $column:literal),* $(,)?) => {
-        [$(concat!("DELETE FROM ", $table, " WHERE ", $column, " = $1")),*]
-    };
-}
-
-/// Every table with rows of tenants; a test compares the list with the migrations. `package_volumes` is not
-/// in it: the gateway that removes such a volume also deletes its row.
-const PURGES: &[&str] = &purges! {
-    "journal": "tenant",
-    "snapshots": "tenant",
-    "active": "tenant",
-    "texts": "tenant",
-    "attachments": "tenant",
-    "assistant_files": "tenant",
-    "assistant_access": "tenant",
-    "assistant_versions": "tenant",
-    "assistants": "tenant",
-    "blobs": "tenant",
-    "calibrations": "scope",
-    "tool_calls": "tenant",
-    "model_requests": "tenant",
-    "daily_spend": "tenant",
-    "budget_reservations": "tenant",
-    "budget_warnings": "tenant",
-    "budgets": "tenant",
-    "record_versions": "scope",
-    "idempotency_keys": "tenant",
-    "compaction_defaults": "tenant",
-    "shared_sessions": "tenant",
-    "rules": "tenant",
-    "notifications": "tenant",
-    "webhooks": "tenant",
-    "passkeys": "tenant",
-    "gestures": "tenant",
-    "mcp_grants": "tenant",
-    "mcp_grants": "scope",
-    "mcp_authorizations": "tenant",
-    "mcp_authorizations": "scope",
-    "mcp_clients": "scope",
-    "package_installations": "scope",
-    "tool_versions": "tenant",
-    "tool_definition_history": "tenant",
-    "mcp_tool_settings": "tenant",
-    "mcp_bundle_parts": "tenant",
-    "mcp_bundles": "tenant",
-    "mcp_servers": "tenant",
-    "secrets": "scope",
-    "providers": "scope",
-    "model_defaults": "scope",
-    "skill_switches": "tenant",
-    "skills": "tenant",
-    "skill_bundles": "tenant",
-    "workspace_changes": "tenant",
-    "workspace_states": "tenant",
-    "workspace_contents": "tenant",
-    "dry_run_results": "tenant",
-    "sandboxes": "tenant",
-    "sessions": "tenant",
-    "decisions": "tenant",
-    "audit_anchors": "tenant",
-    "audit_seals": "tenant",
-    "audit_sessions": "tenant",
-    "audit_cursors": "tenant",
-    "audit": "tenant",
-    "audit_cuts": "tenant",
-    "links": "tenant",
-    "scim_tokens": "tenant",
-    "directory_groups": "tenant",
-    "directory_people": "tenant",
-    "group_access": "tenant",
-    "group_spend": "tenant",
-    "group_roles": "tenant",
-    "group_members": "tenant",
-    "user_groups": "tenant",
-    "role_holders": "tenant",
-    "custom_roles": "tenant",
-    "session_readings": "tenant",
-    "session_transfers": "tenant",
-    "invitations": "tenant",
-    "web_sessions": "tenant",
-    "identities": "tenant",
-    "api_keys": "tenant",
-    "users": "tenant",
-};
-
-/// Deletes tool definitions to which no tenant's history refers any more.
-const ORPHANS: [&str; 1] =
-    ["DELETE FROM tool_definitions WHERE hash NOT IN (SELECT hash FROM tool_definition_history)"];
+/// Deletes cached tool definitions to which no tenant's history refers any more. Those that tenants accepted are
+/// no cache.
+const ORPHANS: [&str; 1] = [
+    "DELETE FROM tool_definitions WHERE SUBSTR(hash, 1, 9) <> 'accepted:' \
+     AND hash NOT IN (SELECT hash FROM tool_definition_history)",
+];
 
 /// A tenant with what administrators of the installation see of it: nothing of its conversations.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,17 +132,19 @@ impl<'s> Tenants<'s> {
 
     /// Locks a tenant out for good, so that a living gateway deletes it.
     pub async fn give_up(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        // A time that is still to come is that of an import.
         let sql = "UPDATE tenants SET suspended_at = COALESCE(suspended_at, $2), \
-                   delete_at = COALESCE(delete_at, $2) WHERE id = $1";
+                   delete_at = CASE WHEN delete_at < $2 THEN delete_at ELSE $2 END WHERE id = $1";
         let act = of(ActName::TenantGivenUp, id);
         self.db.record(act, sql, args![id.as_str(), now.0]).await?;
         Ok(())
     }
 
-    /// The tenants that are to be deleted.
-    pub async fn given_up(&self) -> Result<Vec<TenantId>, Error> {
-        let sql = "SELECT id FROM tenants WHERE delete_at IS NOT NULL ORDER BY id";
-        let rows: Vec<(String,)> = self.db.fetch_all(sql, args![]).await?;
+    /// The tenants that are to be deleted now. A tenant that is being imported is to be deleted later, and its
+    /// import puts that time off.
+    pub async fn given_up(&self, now: Timestamp) -> Result<Vec<TenantId>, Error> {
+        let sql = "SELECT id FROM tenants WHERE delete_at <= $1 ORDER BY id";
+        let rows: Vec<(String,)> = self.db.fetch_all(sql, args![now.0]).await?;
         rows.into_iter().map(|(id,)| tenant_id(id)).collect()
     }
 
@@ -239,6 +157,11 @@ impl<'s> Tenants<'s> {
         Ok(row.map_or(active, |(is_suspended, is_given_up)| {
             standing(is_suspended, is_given_up)
         }))
+    }
+
+    /// Returns true if the tenant is to be deleted.
+    pub(crate) async fn is_given_up(&self, id: &TenantId) -> Result<bool, Error> {
+        Ok(self.standing(id).await? == TenantStanding::GivenUp)
     }
 
     /// Deletes a tenant and its rows in every table, and names the end of its audit in the audit of the
@@ -266,8 +189,8 @@ impl<'s> Tenants<'s> {
                    WHERE COALESCE((SELECT MAX(n) FROM audit WHERE tenant = $1), 0) = $2 \
                    ON CONFLICT (tenant) DO UPDATE SET through = excluded.through";
         let mut statements = vec![Statement::required(cut, args![id.as_str(), n])];
-        let purges = PURGES.iter();
-        statements.extend(purges.map(|sql| Statement::new(*sql, args![id.as_str()])));
+        let purges = TENANT_TABLES.iter().map(TenantTable::deletion);
+        statements.extend(purges.map(|sql| Statement::new(sql, args![id.as_str()])));
         statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));
         let last = "DELETE FROM tenants WHERE id = $1";
         statements.push(Statement::new(last, args![id.as_str()]).recorded(act));
@@ -407,13 +330,13 @@ pub(super) mod schema_columns {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::PURGES;
     use super::schema_columns::texts;
+    use crate::records::tenant_tables::{Owner, TENANT_TABLES, TenantTable};
 
-    /// Asserts that no table keeps rows of a deleted tenant: each table to which the migrations give a
-    /// column `tenant` or `scope` is purged by that column.
+    /// Asserts that no table keeps rows of a deleted tenant, and that none is forgotten by an export: each table to
+    /// which the migrations give a column `tenant` or `scope` is listed with that column.
     #[test]
-    fn every_table_with_rows_of_tenants_is_purged() {
+    fn every_table_with_rows_of_tenants_is_listed() {
         for kind in ["sqlite", "postgres"] {
             let mut wanted: BTreeSet<String> = texts(kind)
                 .into_iter()
@@ -421,7 +344,9 @@ mod tests {
                 .map(|(table, column)| format!("DELETE FROM {table} WHERE {column} = $1"))
                 .collect();
             assert!(wanted.remove("DELETE FROM package_volumes WHERE scope = $1"));
-            let purged: BTreeSet<String> = PURGES.iter().map(|it| (*it).to_owned()).collect();
+            let listed = TENANT_TABLES.iter();
+            let by_column = listed.filter(|it| matches!(it.owner, Owner::Column(_)));
+            let purged: BTreeSet<String> = by_column.map(TenantTable::deletion).collect();
             assert_eq!(wanted, purged, "{kind}");
         }
     }

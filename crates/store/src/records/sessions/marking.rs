@@ -111,9 +111,11 @@ impl Sessions<'_> {
         Ok(changed.await? > 0)
     }
 
-    /// The sessions that were given up, soonest deletion first; at most 200.
+    /// The sessions that were given up, of tenants that stay; soonest deletion first, at most 200.
     pub async fn given_up(&self) -> Result<Vec<SessionRow>, Error> {
-        let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL ORDER BY delete_at LIMIT $1";
+        let sql = "SELECT * FROM sessions WHERE delete_at IS NOT NULL AND NOT EXISTS (SELECT 1 \
+                   FROM tenants WHERE tenants.id = sessions.tenant AND tenants.delete_at IS NOT NULL) \
+                   ORDER BY delete_at LIMIT $1";
         let limit = i64::try_from(MAX_ROWS).unwrap_or(i64::MAX);
         let rows: Vec<Row> = self.db.fetch_all(sql, args![limit]).await?;
         rows.into_iter().map(Row::into_row).collect()

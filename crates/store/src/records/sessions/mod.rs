@@ -198,8 +198,8 @@ impl<'s> Sessions<'s> {
             .collect()
     }
 
-    /// A page of sessions of every tenant in which nothing runs or waits and nothing was said or done since
-    /// `before`. It starts after `last`, in the order of keys.
+    /// A page of sessions in which nothing runs or waits and nothing was said or done since `before`, of every
+    /// tenant that is not being deleted or imported. It starts after `last`, in the order of keys.
     pub async fn at_rest(
         &self,
         before: Timestamp,
@@ -210,7 +210,9 @@ impl<'s> Sessions<'s> {
             .db
             .fetch_all(
                 "SELECT * FROM sessions WHERE state IN ($1, $2) AND updated_at < $3 AND \
-                 (tenant, id) > ($4, $5) ORDER BY tenant, id LIMIT $6",
+                 (tenant, id) > ($4, $5) AND NOT EXISTS (SELECT 1 FROM tenants \
+                 WHERE tenants.id = sessions.tenant AND tenants.delete_at IS NOT NULL) \
+                 ORDER BY tenant, id LIMIT $6",
                 args![
                     rest[0],
                     rest[1],
