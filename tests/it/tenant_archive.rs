@@ -144,11 +144,11 @@ async fn fill(place: &Place, server: &Server) -> Tenant {
     );
     let denial = json!({ "effect": "deny", "scope": "person", "tool": "x" });
     member.post("/api/rules", denial).await.ok(201);
-    let role = json!({ "name": "Helpers", "rights": ["manage_people"] });
+    let role = json!({ "name": "Helpers", "rights": ["people.manage"] });
     let role = owner.post("/api/roles", role).await.ok(201);
     let group = json!({ "name": "Finance" });
     let group = owner.post("/api/groups", group).await.ok(201);
-    let path = format!("/api/groups/{}", group["id"].as_str().unwrap());
+    let path = format!("/api/groups/{}", group["group"]["id"].as_str().unwrap());
     let me = member.get("/api/auth/me").await.ok(200);
     let me = me["user"]["id"].as_str().unwrap();
     owner
@@ -256,7 +256,7 @@ async fn is_whole(place: &Place, server: &Server, tenant: &Tenant, before: &[(St
     }
     let owner = Client::at(server.address, &tenant.ben.key);
     let me = owner.get("/api/auth/me").await.ok(200);
-    assert_eq!(me["user"]["isInstallationAdmin"], json!(false), "{me}");
+    assert_eq!(me["user"]["installationAdmin"], json!(false), "{me}");
     place.done(&["audit", "seal"]);
     let said = place.done(&["audit", "verify"]);
     assert!(!said.contains("BROKEN"), "{said}");
@@ -311,7 +311,11 @@ async fn a_tenant_moves_from_sqlite_to_postgres_with_redis_and_back() {
     // The secret is only there sealed.
     let lines = read(&file);
     assert!(!lines.iter().any(|line| line.to_string().contains(KEY)));
-    assert!(lines.iter().any(|line| line["act"] == "rule.added"));
+    assert!(
+        lines
+            .iter()
+            .any(|line| line["record"]["act"] == "rule.added")
+    );
     server.stop();
 
     let said = second.import(&file);
