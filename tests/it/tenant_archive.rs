@@ -225,8 +225,8 @@ async fn seen(server: &Server, tenant: &Tenant) -> Vec<(String, Value)> {
         "/api/sessions/{}/attachments/{}",
         tenant.session, tenant.attachment
     );
-    let text = member.get(&path).await;
-    assert_eq!((text.status, text.text.as_str()), (200, NOTE));
+    let text = member.request(Method::GET, &path).send().await;
+    assert_eq!(text.unwrap().text().await.unwrap(), NOTE);
     found
 }
 
