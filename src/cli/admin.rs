@@ -349,7 +349,7 @@ async fn tenant(
     let tenancy = &beside.tenancy;
     match command {
         TenantCommand::Export { name, file } => {
-            Box::pin(tenant_archive::export(beside, &name, &file)).await?;
+            Box::pin(tenant_archive::export(beside, loaded, &name, &file)).await?;
         }
         TenantCommand::Import { file, name } => {
             Box::pin(tenant_archive::import(

@@ -9,8 +9,16 @@ use crate::gateway::wire::audit::{record_line, seal_line};
 use crate::store::tenant_archive::{AuditLines, TenantCounts};
 use crate::tenancy::check_tenant_name;
 
-pub(super) async fn export(beside: &Beside, name: &str, file: &Path) -> anyhow::Result<()> {
+pub(super) async fn export(
+    beside: &Beside,
+    loaded: &LoadedSettings,
+    name: &str,
+    file: &Path,
+) -> anyhow::Result<()> {
     let tenant = beside.tenancy.administration().find_tenant(name).await?;
+    // The export has signatures over the whole chain of the tenant.
+    let trail = app::open_audit(&loaded.settings, &beside.store).await?;
+    trail.seal().await?;
     let lines = AuditLines {
         record: record_line,
         seal: seal_line,

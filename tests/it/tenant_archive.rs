@@ -225,8 +225,8 @@ async fn seen(server: &Server, tenant: &Tenant) -> Vec<(String, Value)> {
         "/api/sessions/{}/attachments/{}",
         tenant.session, tenant.attachment
     );
-    let text = member.get(&path).await;
-    assert_eq!((text.status, text.text.as_str()), (200, NOTE));
+    let text = member.request(Method::GET, &path).send().await;
+    assert_eq!(text.unwrap().text().await.unwrap(), NOTE);
     found
 }
 
@@ -308,8 +308,19 @@ async fn a_tenant_moves_from_sqlite_to_postgres_with_redis_and_back() {
         0o600
     );
     first.refused(&export, "exists; give another name");
-    // The secret is only there sealed.
+    // Its audit can be checked with the public key of the installation alone.
+    let audit = first.folder.path().join("audit.jsonl");
+    let key = first.done(&["audit", "key"]);
     let lines = read(&file);
+    let begin = lines
+        .iter()
+        .position(|line| line.get("audit").is_some_and(|it| *it == json!({})));
+    let audited = lines[begin.unwrap() + 1..lines.len() - 1].iter();
+    let audited: Vec<String> = audited.map(Value::to_string).collect();
+    fs::write(&audit, audited.join("\n")).unwrap();
+    let said = first.done(&["audit", "verify", audit.to_str().unwrap(), "--key", &key]);
+    assert!(said.contains("proven up to record"), "{said}");
+    // The secret is only there sealed.
     assert!(!lines.iter().any(|line| line.to_string().contains(KEY)));
     assert!(
         lines

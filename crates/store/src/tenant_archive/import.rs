@@ -98,14 +98,6 @@ pub(crate) async fn import(store: &Store, wanted: Importing) -> Result<ImportedT
     let (db, records, live) = (store.db(), store.records(), store.live());
     let tenant = wanted.facts.tenant.clone();
     let unfinished = format!("{}{UNFINISHED}", wanted.name);
-    if records
-        .tenants()
-        .find_by_name(&wanted.name)
-        .await?
-        .is_some()
-    {
-        return Err(Error::Taken(wanted.name));
-    }
     if let Some(found) = records.tenants().find(&tenant).await? {
         if found.name.ends_with(UNFINISHED) {
             // An earlier import was killed.
@@ -115,6 +107,14 @@ pub(crate) async fn import(store: &Store, wanted: Importing) -> Result<ImportedT
         } else {
             return Err(Error::Here(found.name));
         }
+    }
+    if records
+        .tenants()
+        .find_by_name(&wanted.name)
+        .await?
+        .is_some()
+    {
+        return Err(Error::Taken(wanted.name));
     }
     let importing = Writing {
         db,
