@@ -353,7 +353,7 @@ impl Providers {
         let mut offer = self.connect(settings, &row.scope);
         if is_lost {
             let text = format!(
-                "the key of provider `{}` cannot be opened (`auth.secret_key` has changed): add it \
+                "the key of provider `{}` cannot be opened (another secret key sealed it): add it \
                  again at /admin/providers",
                 row.id
             );
