@@ -382,7 +382,9 @@ pub(super) fn page(operation_id: impl Fn(&str, &str) -> Option<String>) -> Strin
          | `message` | begin sessions, send messages, stop, and change own sessions and their files |\n\
          | `decide` | approve, deny and edit calls, answer servers, give rules of one's own, and see the inbox |\n\
          | `administer` | change servers, providers, people, settings and everything else; share sessions |\n\n\
-         A rule for the whole tenant needs `administer` beside `decide`.\n\n\
+         A rule for the whole tenant needs `administer` beside `decide`. The archive of somebody else needs \
+         `administer` beside `read`. Whatever its scopes are, a key makes no keys and no tokens of directories, and \
+         changes no password: that needs a sign-in.\n\n\
          ## Operations of REST\n\n\
          `x-key-scope` says the same in [openapi.json](openapi.json). **some sessions**: whether a key that \
          is limited to some sessions may ask for it, about those.\n\n\
@@ -394,7 +396,8 @@ pub(super) fn page(operation_id: impl Fn(&str, &str) -> Option<String>) -> Strin
             Need::Nothing => "every key".to_owned(),
             Need::Scope(scope) => format!("`{}`", scope.as_str()),
         };
-        let some = if is_for_some_sessions(method, path) {
+        // A key with such a limit cannot have `administer`.
+        let some = if *need != ADMINISTER && is_for_some_sessions(method, path) {
             "yes"
         } else {
             "no"

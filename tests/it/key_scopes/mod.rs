@@ -18,7 +18,7 @@ async fn caller(app: &TestApp, person: &Person) -> Caller {
 }
 
 /// Another key of a person.
-async fn key_with(app: &TestApp, person: &Person, grant: KeyGrant) -> Person {
+pub(crate) async fn key_with(app: &TestApp, person: &Person, grant: KeyGrant) -> Person {
     let user = caller(app, person).await.user.id;
     let new = NewKey {
         grant,
@@ -32,7 +32,7 @@ async fn key_with(app: &TestApp, person: &Person, grant: KeyGrant) -> Person {
     }
 }
 
-fn scoped(scopes: &[KeyScope]) -> KeyGrant {
+pub(crate) fn scoped(scopes: &[KeyScope]) -> KeyGrant {
     KeyGrant::within(Some(scopes.iter().copied().collect()), None, None)
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read as _};
 
-use sepal::domain::Role;
+use sepal::domain::{KeyScope, Role};
 use serde_json::{Value, json};
 use zip::ZipArchive;
 
 use super::{acts, give, id_of, patch, role};
+use crate::key_scopes::{key_with, scoped};
 use crate::rest::Client;
 use crate::support::{TestApp, TestSocket};
 
@@ -117,6 +118,12 @@ async fn the_sessions_of_others_are_for_both_rights_and_only_once_they_have_left
     patch(&owner, &person, json!({ "disabled": true }))
         .await
         .ok(200);
+    // A key that only sees is not enough, whatever its person may.
+    for (scopes, status) in [(vec![KeyScope::Read], 403), (KeyScope::ALL.to_vec(), 200)] {
+        let key = key_with(&app, &boss, scoped(&scopes)).await;
+        let asking = Client::with_key(&app, &key.key).request(reqwest::Method::GET, &path);
+        assert_eq!(asking.send().await.unwrap().status(), status, "{scopes:?}");
+    }
     let found = archive(&owner, &id).await;
     assert_eq!(found.len(), 3);
     assert!(found[2].1.to_string().contains("a secret"));

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::super::rules::RuleItem;
 use super::super::{assistants, skills};
 use super::person_id;
-use crate::agent::RuleAccess;
-use crate::domain::{Caller, Timestamp};
+use crate::agent::{RuleAccess, require_scope};
+use crate::domain::{Caller, KeyScope, Timestamp};
 use crate::gateway::GatewayState;
 use crate::gateway::api_router::{ApiRouter, routes};
 use crate::gateway::archive::{self, File};
@@ -38,11 +38,11 @@ async fn archive_person(
     caller: Caller,
     Path(id): Path<String>,
 ) -> Result<Response, ApiError> {
-    let owner = state
-        .tenancy
-        .people(&caller)
-        .find_archived(&person_id(&id)?)
-        .await?;
+    let id = person_id(&id)?;
+    if id != caller.user.id {
+        require_scope(&caller, KeyScope::Administer)?;
+    }
+    let owner = state.tenancy.people(&caller).find_archived(&id).await?;
     let reader = state.documents.begin_export(&caller)?;
     state.audit.note_archive(&owner).await?;
     let now = state.tenancy.now();
