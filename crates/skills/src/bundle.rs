@@ -1,7 +1,7 @@
 //! Holds the files of one skill, and packs them into the archive in which they are stored and downloaded.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read as _, Write as _};
+use std::io::{self, Cursor, Read as _, Write as _};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -10,6 +10,9 @@ use zip::{ZipArchive, ZipWriter};
 
 use super::document::{Document, read_document};
 use super::problem::Problem;
+
+/// The most bytes that a stored skill unpacks to: far more than one may have when it is added.
+const MAX_UNPACKED: u64 = 256 << 20;
 
 /// The file that makes a folder a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
@@ -116,12 +119,17 @@ impl Bundle {
     pub fn from_zip(archive: &[u8]) -> Result<Self, zip::result::ZipError> {
         let mut archive = ZipArchive::new(Cursor::new(archive))?;
         let mut bundle = Self::default();
+        let mut left = MAX_UNPACKED;
         for at in 0..archive.len() {
             let mut file = archive.by_index(at)?;
             let path = file.name()?.into_owned();
             let is_executable = file.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
             let mut content = Vec::new();
-            file.read_to_end(&mut content)?;
+            // One more byte tells a larger file.
+            let bytes = file.by_ref().take(left + 1).read_to_end(&mut content)?;
+            left = left
+                .checked_sub(bytes as u64)
+                .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
             bundle.insert(path, content, is_executable);
         }
         Ok(bundle)

@@ -122,15 +122,19 @@ async fn end_turn(registry: &Arc<SessionRegistry>, key: &SessionKey) {
 /// is tried again at the next check.
 async fn delete_tenant(registry: &Arc<SessionRegistry>, tenant: &TenantId) -> Result<(), Error> {
     let mut is_left = false;
-    let sessions = registry.records().sessions();
+    let (sessions, tenants) = (registry.records().sessions(), registry.records().tenants());
     for (key, owner) in sessions.of_tenant(tenant, None).await? {
+        // An import of the tenant may have begun since it was listed.
+        if !tenants.is_due(tenant, now()).await? {
+            return Ok(());
+        }
         is_left |= !removal::remove_for_good(registry, &key, &owner).await;
     }
     if is_left {
         return Ok(());
     }
     registry.projection.written().await;
-    registry.records().tenants().purge(tenant).await?;
+    tenants.purge(tenant, now()).await?;
     registry.deleted.notify_one();
     tracing::info!(tenant.id = %tenant, "A tenant was deleted");
     Ok(())

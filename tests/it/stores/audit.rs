@@ -350,12 +350,15 @@ async fn cut_and_deleted(opened: &Opened) {
     let other = [&whole[3..], &rest[..]].concat();
     assert_eq!(check(&other, &[seal]).broken, Some(Break::Uncut(4)));
     // With the tenant goes its chain; the installation keeps where it ended.
-    records.tenants().purge(&tenant().id).await.unwrap();
+    let tenants = records.tenants();
+    tenants.give_up(&tenant().id, NOW).await.unwrap();
+    let end = audit.head(&chain()).await.unwrap().unwrap().link;
+    tenants.purge(&tenant().id, NOW).await.unwrap();
     assert_eq!(audit.records(&chain(), 0).await.unwrap(), []);
     let told = audit.records(&Scope::Installation, 0).await.unwrap();
     let told = &told.last().unwrap().body;
     assert!(
-        told.contains("tenant.deleted") && told.contains(&rest[0].link),
+        told.contains("tenant.deleted") && told.contains(&end),
         "{told}"
     );
     opened.stop().await;
@@ -488,6 +491,7 @@ async fn the_oldest_seal_that_an_anchor_lacks_is_known_in_postgres() {
 async fn deleted_while_people_act(stores: Vec<Store>) {
     let records = stores[0].records();
     fill(&records).await;
+    records.tenants().give_up(&tenant().id, NOW).await.unwrap();
     let acts_at_once = (0..60).map(|n| {
         let records = stores[n % stores.len()].records();
         async move {
@@ -501,7 +505,10 @@ async fn deleted_while_people_act(stores: Vec<Store>) {
             let note = Note::new(ActName::Refused, &chain(), "request", &name);
             // The deletion comes after some of them, and before others.
             let done = match n {
-                20 => records.tenants().purge(&tenant().id).await.map(|()| 0),
+                20 => {
+                    let purged = records.tenants().purge(&tenant().id, NOW).await;
+                    purged.map(|()| 0)
+                }
                 n if n % 2 == 0 => records.secrets().put(&secret).await.map(|()| 1),
                 _ => records.audit().note(note).await.map(|()| 1),
             };
@@ -518,9 +525,9 @@ async fn deleted_while_people_act(stores: Vec<Store>) {
     let told = records.audit().records(&Scope::Installation, 0).await;
     let told = told.unwrap().last().unwrap().body.clone();
     assert!(told.contains("tenant.deleted"), "{told}");
-    // Those of `fill` came first.
-    let counted = format!("\"records\":{},", 4 + done);
-    let other = format!("\"records\":{}}}", 4 + done);
+    // Those of `fill`, and that the tenant was given up, came first.
+    let counted = format!("\"records\":{},", 5 + done);
+    let other = format!("\"records\":{}}}", 5 + done);
     assert!(
         told.contains(&counted) || told.contains(&other),
         "{counted} in {told}"

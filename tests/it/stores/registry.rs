@@ -347,7 +347,12 @@ async fn definitions_are_cached_and_their_changes_told() {
             let tools = [tool("now")];
             definitions.put(&accepted(of), &tools).await.unwrap();
         }
-        records.tenants().purge(&one).await.unwrap();
+        let tenants = records.tenants();
+        tenants.purge(&one, NOW).await.unwrap();
+        let kept = definitions.get(&accepted(&one)).await.unwrap();
+        assert!(kept.is_some(), "nobody gave the tenant up");
+        tenants.give_up(&one, NOW).await.unwrap();
+        tenants.purge(&one, NOW).await.unwrap();
         assert_eq!(definitions.get(&accepted(&one)).await.unwrap(), None);
         let kept = definitions.get(&accepted(&two)).await.unwrap();
         assert_eq!(kept, Some(vec![tool("now")]));

@@ -322,6 +322,9 @@ async fn unpack<T: DeserializeOwned + Send + 'static>(packed: Vec<u8>) -> Result
     read.ok_or_else(|| Error::corrupt("history of a workspace", "gzip"))?
 }
 
+/// The most bytes that a stored value unpacks to: far more than one has that a gateway wrote.
+const MAX_UNPACKED: u64 = 64 << 20;
+
 /// Encodes a content. The first byte tells whether the rest is compressed: most files are too small to
 /// benefit.
 pub(super) fn pack_content(content: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -349,7 +352,10 @@ fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
 
 fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut plain = Vec::new();
-    GzDecoder::new(body).read_to_end(&mut plain)?;
+    let mut unpacked = GzDecoder::new(body).take(MAX_UNPACKED + 1);
+    if unpacked.read_to_end(&mut plain)? as u64 > MAX_UNPACKED {
+        return Err(std::io::ErrorKind::InvalidData.into());
+    }
     Ok(plain)
 }
 

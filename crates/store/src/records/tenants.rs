@@ -167,14 +167,24 @@ impl<'s> Tenants<'s> {
     /// Deletes a tenant and its rows in every table, and names the end of its audit in the audit of the
     /// installation. Its sessions must already be removed, because their workspaces can only be found by
     /// these rows. Of acts at the same time, those before are counted, and those after are refused
-    /// ([`Error::TenantDeleted`]).
-    pub async fn purge(&self, id: &TenantId) -> Result<(), Error> {
-        while !self.purge_up_to_its_end(id).await? {}
+    /// ([`Error::TenantDeleted`]). Does nothing to a tenant that is not to be deleted by `now`: it may have been
+    /// imported again meanwhile.
+    pub async fn purge(&self, id: &TenantId, now: Timestamp) -> Result<(), Error> {
+        while self.is_due(id, now).await? && !self.purge_up_to_its_end(id, now).await? {}
         Ok(())
     }
 
-    /// Returns false, and does nothing, if something was appended to the tenant's audit since its end was read.
-    async fn purge_up_to_its_end(&self, id: &TenantId) -> Result<bool, Error> {
+    /// Returns true if the tenant is to be deleted by `now`.
+    pub async fn is_due(&self, id: &TenantId, now: Timestamp) -> Result<bool, Error> {
+        let sql = "SELECT id FROM tenants WHERE id = $1 AND delete_at <= $2";
+        let row = self.db.fetch_optional(sql, args![id.as_str(), now.0]);
+        let row: Option<(String,)> = row.await?;
+        Ok(row.is_some())
+    }
+
+    /// Returns false, and does nothing, if something was appended to the tenant's audit since its end was read, or the
+    /// tenant is not to be deleted any more.
+    async fn purge_up_to_its_end(&self, id: &TenantId, now: Timestamp) -> Result<bool, Error> {
         let head = Audit::new(self.db).head(&Scope::Tenant(id.clone())).await?;
         let (n, link) = head.map_or((0, None), |head| (head.n, Some(head.link)));
         let act = Act::new(
@@ -187,8 +197,9 @@ impl<'s> Tenants<'s> {
         // Lets the triggers of the audit delete its records.
         let cut = "INSERT INTO audit_cuts (tenant, through) SELECT $1, 9223372036854775807 \
                    WHERE COALESCE((SELECT MAX(n) FROM audit WHERE tenant = $1), 0) = $2 \
+                   AND EXISTS (SELECT 1 FROM tenants WHERE id = $1 AND delete_at <= $3) \
                    ON CONFLICT (tenant) DO UPDATE SET through = excluded.through";
-        let mut statements = vec![Statement::required(cut, args![id.as_str(), n])];
+        let mut statements = vec![Statement::required(cut, args![id.as_str(), n, now.0])];
         let purges = TENANT_TABLES.iter().map(TenantTable::deletion);
         statements.extend(purges.map(|sql| Statement::new(sql, args![id.as_str()])));
         statements.extend(ORPHANS.map(|sql| Statement::new(sql, args![])));

@@ -7,7 +7,8 @@ use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
 use super::reading::tests::shape;
-use super::reading::{Item, read};
+use super::reading::{Expected, Item, read};
+use crate::Sealer;
 use crate::db::Arg;
 use crate::live::MAX_BODY_BYTES;
 
@@ -21,10 +22,10 @@ fn tenant_archive() {
             // Without a right digest, the reader would refuse almost every changed input at its end.
             _ => packed(&with_digest(bytes)),
         };
-        let shape = shape();
+        let (shape, sealer) = (shape(), Sealer::with_key(&"one".into()));
         let mut current = None;
         let mut counts = (0, 0, 0);
-        let facts = read(file.as_slice(), &shape, None, |item| {
+        let facts = read(file.as_slice(), &shape, Expected::Any(&sealer), |item| {
             match item {
                 Item::Table { table, columns } => {
                     let table = &shape.tables[table];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use super::reading::{ExportFacts, Item, ReadError, read};
+use super::reading::{Expected, ExportFacts, Item, ReadError, read};
 use super::shape::Shape;
 use super::{Error, FILES, ImportedTenant, broken};
 use crate::audit::{Act, ActName};
@@ -59,7 +59,7 @@ impl Importing {
     ) -> Result<Self, Error> {
         let shape = Arc::new(Shape::of(db).await?);
         let (of, with, keys) = (path.to_owned(), Arc::clone(&shape), sealer.clone());
-        let reading = FILES.run(move || read_file(&of, &with, Some(&keys), |_| true));
+        let reading = FILES.run(move || read_file(&of, &with, Expected::Any(&keys), |_| true));
         let facts = reading.await.map_err(broken(path))??;
         let name = name.unwrap_or(&facts.header.tenant.name).to_owned();
         Ok(Self {
@@ -74,11 +74,11 @@ impl Importing {
 fn read_file(
     path: &Path,
     shape: &Shape,
-    sealer: Option<&Sealer>,
+    expected: Expected<'_>,
     take: impl FnMut(Item) -> bool,
 ) -> Result<ExportFacts, Error> {
     let file = File::open(path).map_err(Error::disk(path, "cannot be read"))?;
-    read(file, shape, sealer, take).map_err(|error| {
+    read(file, shape, expected, take).map_err(|error| {
         let path = path.to_owned();
         match error {
             ReadError::Foreign(reason) => Error::Foreign { path, reason },
@@ -123,7 +123,9 @@ pub(crate) async fn import(store: &Store, wanted: Importing) -> Result<ImportedT
         statements: Vec::new(),
         bytes: 0,
         renewed: 0,
+        lease: 0,
     };
+    let mut importing = importing;
     importing.begin(&wanted, &unfinished).await?;
     match importing.fill(&wanted, &records).await {
         Ok(()) => {}
@@ -157,7 +159,7 @@ async fn remove(
     for (key, _) in records.sessions().of_tenant(tenant, None).await? {
         live.remove(&key).await?;
     }
-    records.tenants().purge(tenant).await
+    records.tenants().purge(tenant, clock::now()).await
 }
 
 /// Writes the parts of an export, each transaction with the renewal of the lease.
@@ -169,12 +171,15 @@ struct Writing<'a> {
     bytes: usize,
     /// When the lease was last renewed, in milliseconds.
     renewed: i64,
+    /// The end of the lease as it was last written. Another import of the same tenant has another one.
+    lease: i64,
 }
 
 impl Writing<'_> {
     /// Adds the tenant, locked out and due for deletion.
-    async fn begin(&self, wanted: &Importing, unfinished: &str) -> Result<(), Error> {
+    async fn begin(&mut self, wanted: &Importing, unfinished: &str) -> Result<(), Error> {
         let (facts, now) = (&wanted.facts.header.tenant, clock::now().0);
+        self.lease = now.saturating_add(LEASE_MS);
         let act = self.act(ActName::TenantImportBegun, &wanted.name);
         let sql = "INSERT INTO tenants (id, name, created_at, allows_links, suspended_at, delete_at) \
                    VALUES ($1, $2, $3, $4, $5, $6)";
@@ -184,7 +189,7 @@ impl Writing<'_> {
             facts.created_at,
             facts.allows_links,
             now,
-            now.saturating_add(LEASE_MS)
+            self.lease
         ];
         let added = self.db.record(act, sql, values).await;
         match added.map_err(taken(&wanted.name)) {
@@ -203,13 +208,16 @@ impl Writing<'_> {
     async fn fill(mut self, wanted: &Importing, records: &Records) -> Result<(), Error> {
         let (items, mut received) = mpsc::channel(AHEAD);
         let (path, shape) = (wanted.path.clone(), Arc::clone(&wanted.shape));
+        let tenant = self.tenant.clone();
         let reading = FILES.run(move || {
-            read_file(&path, &shape, None, |item| {
+            read_file(&path, &shape, Expected::Tenant(&tenant), |item| {
                 items.blocking_send(item).is_ok()
             })
         });
         let writing = async {
-            let written = self.take(&wanted.shape, &mut received).await;
+            let written = self
+                .take(&wanted.shape, &mut received, (records, &wanted.path))
+                .await;
             // The reader ends, too.
             drop(received);
             written
@@ -227,7 +235,12 @@ impl Writing<'_> {
         self.finish(wanted).await
     }
 
-    async fn take(&mut self, shape: &Shape, items: &mut mpsc::Receiver<Item>) -> Result<(), Error> {
+    async fn take(
+        &mut self,
+        shape: &Shape,
+        items: &mut mpsc::Receiver<Item>,
+        (records, path): (&Records, &Path),
+    ) -> Result<(), Error> {
         let mut insertion = String::new();
         let mut has_owner = true;
         let mut journal: Option<Journal> = None;
@@ -258,6 +271,8 @@ impl Writing<'_> {
                     } else {
                         // Whoever removes an unfinished import finds the journals by these rows.
                         self.flush().await?;
+                        // What gateways could not read is not there for as long as the journals take.
+                        self.check_lists(records, path).await?;
                     }
                     journal = Some(Journal::new(self.tenant, session, version, used));
                 }
@@ -319,14 +334,19 @@ impl Writing<'_> {
     /// Writes the collected statements, unless the tenant was deleted or its lease is over.
     async fn flush(&mut self) -> Result<(), Error> {
         let now = clock::now().0;
-        let sql = "UPDATE tenants SET delete_at = $2 WHERE id = $1 AND delete_at > $3";
-        let values = args![self.tenant.as_str(), now.saturating_add(LEASE_MS), now];
+        let sql =
+            "UPDATE tenants SET delete_at = $2 WHERE id = $1 AND delete_at > $3 AND delete_at = $4";
+        let lease = now.saturating_add(LEASE_MS);
+        let values = args![self.tenant.as_str(), lease, now, self.lease];
         let mut statements = vec![Statement::required(sql, values).upkeep()];
         statements.append(&mut self.statements);
         self.bytes = 0;
         self.renewed = now;
         match self.db.execute_all(statements).await? {
-            Some(_) => Ok(()),
+            Some(_) => {
+                self.lease = lease;
+                Ok(())
+            }
             None => Err(Error::Overtaken),
         }
     }
@@ -356,8 +376,14 @@ impl Writing<'_> {
             .detail("sha256", facts.sha256.as_str())
             .detail("records", facts.header.audit.records)
             .detail("link", facts.header.audit.link.clone());
-        let sql = "UPDATE tenants SET delete_at = NULL, name = $2 WHERE id = $1 AND delete_at > $3";
-        let values = args![self.tenant.as_str(), wanted.name.as_str(), clock::now().0];
+        let sql = "UPDATE tenants SET delete_at = NULL, name = $2 \
+                   WHERE id = $1 AND delete_at > $3 AND delete_at = $4";
+        let values = args![
+            self.tenant.as_str(),
+            wanted.name.as_str(),
+            clock::now().0,
+            self.lease
+        ];
         let done = self.db.record(act, sql, values).await;
         match done.map_err(taken(&wanted.name)) {
             Ok(0) => Err(Error::Overtaken),

@@ -65,15 +65,32 @@ pub(super) struct ExportFacts {
     pub(super) former_admins: u64,
 }
 
+/// What is known of an export before it is read.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Expected<'a> {
+    /// Nothing. Counts the sealed values that these keys do not open.
+    Any(&'a Sealer),
+    /// It was verified as that of this tenant.
+    Tenant(&'a TenantId),
+}
+
 /// Reads a whole export. `take` returns false to stop.
 pub(super) fn read(
     input: impl Read,
     shape: &Shape,
-    sealer: Option<&Sealer>,
+    expected: Expected<'_>,
     take: impl FnMut(Item) -> bool,
 ) -> Result<ExportFacts, ReadError> {
     let mut lines = Lines::new(input);
     let (header, tenant) = header(&mut lines, shape.schema)?;
+    let sealer = match expected {
+        Expected::Any(sealer) => Some(sealer),
+        // Before the first row, which would be that of another tenant.
+        Expected::Tenant(verified) if *verified != tenant => {
+            return Err(damaged("it is not the file that was checked"));
+        }
+        Expected::Tenant(_) => None,
+    };
     let mut reader = Reader {
         tenant: &tenant,
         sealer,
@@ -244,7 +261,7 @@ impl<T: FnMut(Item) -> bool> Reader<'_, T> {
             return 0;
         };
         let texts = sealed_texts(value).into_iter();
-        let closed = texts.filter(|text| !text.is_empty() && !sealer.has_key_of(text));
+        let closed = texts.filter(|text| sealer.is_closed(text));
         closed.count() as u64
     }
 
@@ -467,10 +484,12 @@ pub(super) mod tests {
     use serde_json::{Value, json};
     use sha2::{Digest as _, Sha256};
 
-    use super::{ExportFacts, Item, ReadError, read};
+    use super::{Expected, ExportFacts, Item, ReadError, read};
+    use crate::Sealer;
     use crate::db::{Arg, ColumnKind, TableColumn};
     use crate::records::tenant_tables::{Owner, TenantTable};
     use crate::tenant_archive::shape::{ExportedTable, Shape};
+    use sepal_core::domain::TenantId;
 
     const TENANT: &str = "ten_00000000000000000000000000000001";
     const OTHER: &str = "ten_00000000000000000000000000000002";
@@ -571,12 +590,29 @@ pub(super) mod tests {
     }
 
     fn taken(file: &[u8]) -> (Result<ExportFacts, ReadError>, Vec<Item>) {
+        taken_as(file, Expected::Any(&Sealer::with_key(&"one".into())))
+    }
+
+    fn taken_as(
+        file: &[u8],
+        expected: Expected<'_>,
+    ) -> (Result<ExportFacts, ReadError>, Vec<Item>) {
         let mut items = Vec::new();
-        let facts = read(file, &shape(), None, |item| {
+        let facts = read(file, &shape(), expected, |item| {
             items.push(item);
             true
         });
         (facts, items)
+    }
+
+    #[test]
+    fn a_file_that_was_exchanged_after_it_was_checked_gives_no_row() {
+        let file = file(&whole());
+        let id = |text| TenantId::parse(text).unwrap();
+        let (facts, items) = taken_as(&file, Expected::Tenant(&id(TENANT)));
+        assert!(facts.is_ok() && !items.is_empty());
+        let (facts, items) = taken_as(&file, Expected::Tenant(&id(OTHER)));
+        assert!(matches!(facts, Err(ReadError::Damaged(_))) && items.is_empty());
     }
 
     #[test]

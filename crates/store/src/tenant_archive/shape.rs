@@ -13,6 +13,8 @@ use sepal_core::domain::{Role, SandboxId, SessionId, TenantId, UserId};
 /// The columns whose values are sealed with keys of the installation.
 const SEALED: &[(&str, &str)] = &[
     ("providers", "sealed_key"),
+    // Further keys, beside what is not sealed.
+    ("providers", "windows"),
     ("secrets", "sealed"),
     ("mcp_servers", "sealed"),
     ("mcp_grants", "sealed"),
