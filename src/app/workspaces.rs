@@ -14,12 +14,15 @@ use tokio::fs;
 
 use super::sandboxes::{self, Names};
 use crate::config::{Sandbox, SandboxDriver, Settings};
-use crate::domain::{SandboxId, SandboxKind, SessionId};
+use crate::domain::{EngineId, SandboxId, SandboxKind, SessionId};
 use crate::sandbox::archiving::{self, ArchiveError, PackedWorkspace};
 use crate::sandbox::{Bounds, Peers, Runtime};
 use crate::store::backup::{
     BackupDraft, MovedSandbox, StagedRestore, StagedWorkspace, StoredSandbox,
 };
+
+/// What keeps the files of a session that could not be unpacked, as people read it.
+const IN_BACKUP: &str = "the backup";
 
 /// The time that packing or unpacking one workspace may take.
 const LIMIT: Duration = Duration::from_hours(1);
@@ -205,7 +208,7 @@ async fn restore_all(
     workspaces: Vec<StagedWorkspace>,
     made: &mut Vec<SandboxId>,
 ) -> anyhow::Result<RestoredWorkspaces> {
-    let (mut moved, mut missing) = (Vec::new(), Vec::new());
+    let (mut moved, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for workspace in workspaces {
         let to = SandboxId::from_bits(rand::random());
         made.push(to.clone());
@@ -226,12 +229,20 @@ async fn restore_all(
             Err(error @ (ArchiveError::TooLarge(_) | ArchiveError::Incomplete(_))) => {
                 missing.push(MissingFiles::new(of, &error));
                 discard(runtime, &to).await;
+                lost.push(MovedSandbox {
+                    from: of.sandbox.clone(),
+                    to,
+                });
             }
         }
         // Makes room for the next one.
         fs::remove_file(&workspace.file).await?;
     }
     staged.move_sandboxes(&moved, &runtime.engine()).await?;
+    // Never the workspace of the same id, which may be that of an installation that goes on.
+    staged
+        .move_sandboxes(&lost, &EngineId::from(IN_BACKUP))
+        .await?;
     Ok(RestoredWorkspaces {
         restored: moved.len(),
         missing,
