@@ -328,6 +328,11 @@ async fn forget_secret_key(
     loaded: &LoadedSettings,
     is_sure: bool,
 ) -> anyhow::Result<()> {
+    // It would go on with the keys that it has.
+    anyhow::ensure!(
+        beside.store.dir().holder().is_none(),
+        "a gateway uses this data folder: stop all gateways first"
+    );
     if !is_sure {
         confirm("secret key", "the", "every stored secret that it opens")?;
     }

@@ -65,6 +65,12 @@ pub enum Error {
          admin forget-secret-key`"
     )]
     OtherSecretKey,
+    /// There is no secret key to try.
+    #[error(
+        "there is no secret key to try: run this with the settings of the gateway (SPL_SECRET_KEY, or `secret.key` in \
+         its data folder)"
+    )]
+    NoSecretKey,
     /// The data folder, the database or Redis cannot be used because of a setting, the file system, the
     /// server, or tables that are too old.
     #[error("cannot use `{path}`: {reason}")]
@@ -137,6 +143,7 @@ impl Error {
             | Self::TenantDeleted
             | Self::TooLarge { .. }
             | Self::OtherSecretKey
+            | Self::NoSecretKey
             | Self::Unusable { .. }
             | Self::Locked { .. } => Fault::Validation,
         }
@@ -159,6 +166,7 @@ impl Error {
             | Self::Unrecorded(_)
             | Self::Sealed(_)
             | Self::OtherSecretKey
+            | Self::NoSecretKey
             | Self::Unusable { .. }
             | Self::Locked { .. } => false,
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::clock;
 use crate::data_dir::DataDir;
 use crate::db::{self, Db};
 use crate::error::Error;
@@ -129,16 +130,18 @@ impl Store {
     /// Opens the keys that seal the secrets of this installation; the first call draws them.
     pub async fn sealer(&self, keys: &SecretKeys) -> Result<Sealer, Error> {
         let (current, former) = keys.resolve(&self.dir)?;
-        self.records().keyring(&current, &former).await
+        let is_changing = keys.former.is_some();
+        self.records().keyring(&current, &former, is_changing).await
     }
 
-    /// Forgets the keys that a lost secret key sealed. Returns false, and forgets nothing, if there are none or the
-    /// secret key opens them.
+    /// Puts the keys aside that a lost secret key sealed. Returns false, and does nothing, if a secret key opens them.
+    /// Returns [`Error::NoSecretKey`] if neither the settings nor the data folder have one to try.
     pub async fn forget_secret_key(&self, keys: &SecretKeys) -> Result<bool, Error> {
-        match self.sealer(keys).await {
-            Err(Error::OtherSecretKey) => self.records().forget_keyring().await,
-            opened => opened.map(|_| false),
+        let known = keys.known(&self.dir);
+        if known.is_empty() {
+            return Err(Error::NoSecretKey);
         }
+        self.records().forget_keyring(&known, clock::now()).await
     }
 
     /// Joins the other gateways on the same Redis; call it before the first session is used. Returns an

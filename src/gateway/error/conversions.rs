@@ -122,6 +122,7 @@ impl From<store::Error> for ApiError {
             | store::Error::Unrecorded(_)
             | store::Error::Sealed(_)
             | store::Error::OtherSecretKey
+            | store::Error::NoSecretKey
             | store::Error::Unusable { .. }
             | store::Error::Locked { .. } => Self::new(error.code(), text).with_cause(error),
         }

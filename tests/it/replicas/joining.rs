@@ -114,14 +114,21 @@ async fn gateways_change_the_secret_key_one_after_the_other() {
         join_after(&redis, Some(&database), new, Some(SECRET_KEY)),
         join_after(&redis, Some(&database), new, Some(SECRET_KEY)),
     );
+    let (one, two) = (one.unwrap(), two.unwrap());
+    let before = [&first, &twin, &one, &two];
+    let sealed = before.map(|it| it.sealer.seal("here", b"value").unwrap());
+    // The first start without the former key seals with a new key, which all have that were started with both.
     let after = join(&redis, Some(&database), new).await.unwrap();
-    let all = [first, twin, one.unwrap(), two.unwrap(), after];
-    for from in &all {
-        let sealed = from.sealer.seal("here", b"value").unwrap();
-        for to in &all {
-            assert_eq!(*to.sealer.open("here", &sealed).unwrap(), b"value");
+    let last = after.sealer.seal("here", b"value").unwrap();
+    for text in &sealed {
+        for to in before.into_iter().chain([&after]) {
+            assert_eq!(*to.sealer.open("here", text).unwrap(), b"value");
         }
     }
+    for to in [&one, &two, &after] {
+        assert_eq!(*to.sealer.open("here", &last).unwrap(), b"value");
+    }
+    assert!(first.sealer.open("here", &last).is_err());
     let refused = join(&redis, Some(&database), SECRET_KEY).await;
     let refused = refused.map(|_| ()).unwrap_err().to_string();
     assert!(refused.contains("SPL_FORMER_SECRET_KEY"), "{refused}");

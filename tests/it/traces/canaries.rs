@@ -20,7 +20,7 @@ use crate::support::{Log, TestApp, TestSocket, sepal};
 const CANARY: &str = "canary5ecret";
 
 /// Environment variables with a secret, one for each setting that has one, but those of [`has_reason`].
-const SETTINGS: [(&str, &str); 7] = [
+const SETTINGS: [(&str, &str); 8] = [
     ("SPL_LLM_API_KEY", "sk-canary5ecret-of-a-model"),
     (
         "SPL_LLM_API_KEYS",
@@ -29,6 +29,10 @@ const SETTINGS: [(&str, &str); 7] = [
     (
         "SPL_SECRET_KEY",
         "canary5ecret that seals the others, of any length",
+    ),
+    (
+        "SPL_FORMER_SECRET_KEY",
+        "canary5ecret that sealed the others before",
     ),
     (
         "SPL_AUDIT_ANCHOR_WEBHOOK_SECRET",

@@ -116,6 +116,8 @@ acts! {
     GestureUsed = "gesture.used",
     /// The keys that seal secrets are sealed with another secret key of the operator now.
     SecretKeyChanged = "secret_key.changed",
+    /// A new key of the installation seals secrets from now on, after a change of the secret key.
+    SealingKeyChanged = "sealing_key.changed",
     /// The operator's secret key was lost, and everything that it had sealed with it.
     SecretKeyForgotten = "secret_key.forgotten",
     ProviderSet = "provider.set",

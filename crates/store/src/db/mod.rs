@@ -478,6 +478,7 @@ pub(super) fn taken(name: &str) -> impl FnOnce(Error) -> Error {
         | Error::Unrecorded(_)
         | Error::Sealed(_)
         | Error::OtherSecretKey
+        | Error::NoSecretKey
         | Error::Unusable { .. }
         | Error::Locked { .. } => error,
     }

@@ -21,10 +21,14 @@ const DIGITS: usize = 64;
 /// The size of a key, in bytes.
 pub(super) const KEY_BYTES: usize = 32;
 
+/// The size of a key's id, in bytes.
+pub(super) const KEY_ID_BYTES: usize = 4;
+
 /// A key of 256 bits, with a short id that distinguishes keys without revealing them.
+#[derive(Clone)]
 pub(super) struct Key {
     pub(super) bits: Zeroizing<[u8; KEY_BYTES]>,
-    pub(super) id: [u8; 4],
+    pub(super) id: [u8; KEY_ID_BYTES],
 }
 
 impl Key {

@@ -3,6 +3,7 @@
 //!
 //! An installation's values are sealed with a random key. That key is in the database itself, in the
 //! installation's keyring, which is sealed with the operator's secret key. So a changed secret key seals one value anew.
+//! With that a new random key is drawn, which seals from a later start on, when all gateways have it.
 
 mod key;
 
@@ -16,7 +17,7 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::{DataDir, Error};
-use key::{KEY_BYTES, Key};
+use key::{KEY_BYTES, KEY_ID_BYTES, Key};
 
 /// The largest value that can be sealed, in bytes.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -64,26 +65,45 @@ impl SecretKeys {
                 self.former.iter().cloned().collect(),
             ));
         };
-        let of_folder = key::existing(dir.path())?;
-        Ok((
-            current,
-            self.former.iter().cloned().chain(of_folder).collect(),
-        ))
+        let former = self.former.iter().cloned().chain(of_folder(dir));
+        Ok((current, former.collect()))
+    }
+
+    /// Every secret key that is given or in the data folder, without generating one.
+    pub(crate) fn known(&self, dir: &DataDir) -> Vec<SecretString> {
+        let given = self.current.iter().chain(&self.former).cloned();
+        given.chain(of_folder(dir)).collect()
     }
 }
 
-/// Seals and opens secrets; clones share the keys. The first key seals, and each opens what it sealed.
+/// The secret key of the folder, if it has a readable one: a former key may be gone.
+fn of_folder(dir: &DataDir) -> Option<SecretString> {
+    key::existing(dir.path()).unwrap_or_else(|error| {
+        tracing::warn!(
+            ?error,
+            "The former secret key in the data folder is not used"
+        );
+        None
+    })
+}
+
+/// Seals and opens secrets; clones share the keys. One key seals, and each opens what it sealed.
 #[derive(Clone)]
 pub struct Sealer(Arc<Keyring>);
 
 struct Keyring {
-    first: Key,
+    /// The key that seals.
+    sealing: Key,
+    /// Keys that sealed earlier.
     others: Vec<Key>,
+    /// The key that seals next.
+    next: Option<Key>,
 }
 
 impl Keyring {
     fn all(&self) -> impl Iterator<Item = &Key> {
-        std::iter::once(&self.first).chain(&self.others)
+        let before = std::iter::once(&self.sealing).chain(&self.others);
+        before.chain(&self.next)
     }
 }
 
@@ -96,23 +116,46 @@ impl fmt::Debug for Sealer {
 impl Sealer {
     /// Uses one key, derived from any text that is hard to guess.
     pub fn with_key(secret: &SecretString) -> Self {
-        Self::new(Key::derive(secret), Vec::new())
+        Self::new(Key::derive(secret), Vec::new(), None)
     }
 
     /// Draws the keys of a new keyring: a random one, and after it those of the secret keys, which sealed the values of
     /// earlier releases.
     pub(crate) fn draw<'a>(secrets: impl Iterator<Item = &'a SecretString>) -> Self {
-        Self::new(Key::draw(), secrets.map(Key::derive).collect())
+        Self::new(Key::draw(), secrets.map(Key::derive).collect(), None)
     }
 
-    fn new(first: Key, others: Vec<Key>) -> Self {
-        Self(Arc::new(Keyring { first, others }))
+    fn new(sealing: Key, others: Vec<Key>, next: Option<Key>) -> Self {
+        Self(Arc::new(Keyring {
+            sealing,
+            others,
+            next,
+        }))
+    }
+
+    /// These keys with one that seals next.
+    pub(crate) fn with_next(&self) -> Self {
+        let Keyring {
+            sealing,
+            others,
+            next,
+        } = &*self.0;
+        let next = next.clone().unwrap_or_else(Key::draw);
+        Self::new(sealing.clone(), others.clone(), Some(next))
+    }
+
+    /// These keys, of which the one that seals next seals now; `None` if there is none.
+    pub(crate) fn advanced(&self) -> Option<Self> {
+        let next = self.0.next.clone()?;
+        let others = std::iter::once(&self.0.sealing).chain(&self.0.others);
+        Some(Self::new(next, others.cloned().collect(), None))
     }
 
     /// Seals these keys for the keyring with another key.
     pub(crate) fn seal_keys(&self, context: &str, with: &Self) -> Result<String, Error> {
-        let count = 1 + self.0.others.len();
-        let mut bits = Zeroizing::new(Vec::with_capacity(count * KEY_BYTES));
+        let count = self.0.all().count();
+        let mut bits = Zeroizing::new(Vec::with_capacity(1 + count * KEY_BYTES));
+        bits.push(u8::from(self.0.next.is_some()));
         for key in self.0.all() {
             bits.extend_from_slice(key.bits.as_slice());
         }
@@ -122,12 +165,19 @@ impl Sealer {
     /// Opens keys that [`Self::seal_keys`] sealed with this key.
     pub(crate) fn open_keys(&self, context: &str, sealed: &str) -> Result<Self, Error> {
         let bits = self.open(context, sealed)?;
-        let (keys, rest) = bits.as_chunks::<KEY_BYTES>();
+        let corrupt = || Error::corrupt("keyring", "of another form");
+        let (has_next, bits) = bits.split_first().ok_or_else(corrupt)?;
+        let (keys, []) = bits.as_chunks::<KEY_BYTES>() else {
+            return Err(corrupt());
+        };
         let mut keys = keys.iter().map(|bits| Key::new(Zeroizing::new(*bits)));
-        match (keys.next(), rest) {
-            (Some(first), []) => Ok(Self::new(first, keys.collect())),
-            (Some(_) | None, _) => Err(Error::corrupt("keyring", "of another length")),
-        }
+        let sealing = keys.next().ok_or_else(corrupt)?;
+        let next = match has_next {
+            0 => None,
+            1 => Some(keys.next_back().ok_or_else(corrupt)?),
+            _ => return Err(corrupt()),
+        };
+        Ok(Self::new(sealing, keys.collect(), next))
     }
 
     /// Seals a value of at most [`MAX_BYTES`]. `context` names the place of the value, such as
@@ -145,7 +195,7 @@ impl Sealer {
         // secret.
         let mut text = Zeroizing::new(Vec::with_capacity(plain.len() + TAG_BYTES));
         text.extend_from_slice(plain);
-        let key = &self.0.first;
+        let key = &self.0.sealing;
         key.cipher()
             .encrypt_in_place(&XNonce::from(nonce), context.as_bytes(), &mut *text)
             .map_err(|_| too_large)?;
@@ -158,11 +208,13 @@ impl Sealer {
         Ok(self.try_open(context, sealed)?)
     }
 
-    /// Returns true if one of these keys sealed the value, so that it opens where it belongs.
-    pub(crate) fn has_key_of(&self, sealed: &str) -> bool {
-        let sealed = URL_SAFE_NO_PAD.decode(sealed).unwrap_or_default();
+    /// Returns true for a sealed value that another key sealed, so that it opens nowhere.
+    pub(crate) fn is_closed(&self, text: &str) -> bool {
+        let sealed = URL_SAFE_NO_PAD.decode(text).unwrap_or_default();
         match sealed.split_first() {
-            Some((&VERSION, rest)) => self.0.all().any(|key| rest.starts_with(&key.id)),
+            Some((&VERSION, rest)) if rest.len() >= KEY_ID_BYTES + NONCE_BYTES + TAG_BYTES => {
+                !self.0.all().any(|key| rest.starts_with(&key.id))
+            }
             Some(_) | None => false,
         }
     }
@@ -175,7 +227,7 @@ impl Sealer {
             return Err(UnsealError::OtherForm);
         };
         let (id, rest) = rest
-            .split_first_chunk::<4>()
+            .split_first_chunk::<KEY_ID_BYTES>()
             .ok_or(UnsealError::OtherForm)?;
         let (nonce, text) = rest
             .split_first_chunk::<NONCE_BYTES>()

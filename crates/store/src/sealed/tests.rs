@@ -131,8 +131,32 @@ fn a_keyring_opens_what_it_and_earlier_releases_sealed() {
     let sealed = opened.seal("a", b"secret").unwrap();
     refused(&old, "a", &sealed, UnsealError::OtherKey);
     refused(&new, "a", &sealed, UnsealError::OtherKey);
-    for cut in [&b""[..], &[7; 33]] {
-        let cut = old.seal("ring", cut).unwrap();
-        assert!(old.open_keys("ring", &cut).is_err());
+    for broken in [&b""[..], &[0; 1], &[1; 33], &[0; 34], &[2; 33]] {
+        let broken = old.seal("ring", broken).unwrap();
+        assert!(old.open_keys("ring", &broken).is_err());
+    }
+}
+
+#[test]
+fn the_key_that_seals_next_is_there_before_it_seals() {
+    let with = with_key("one");
+    let pass = |keys: &Sealer| {
+        let kept = keys.seal_keys("ring", &with).unwrap();
+        with.open_keys("ring", &kept).unwrap()
+    };
+    let first = pass(&Sealer::draw([].iter()));
+    assert!(first.advanced().is_none());
+    let waiting = pass(&first.with_next());
+    let sealed = waiting.seal("a", b"secret").unwrap();
+    assert_eq!(&first.open("a", &sealed).unwrap()[..], b"secret");
+    let last = pass(&pass(&waiting.with_next()).advanced().unwrap());
+    assert!(last.advanced().is_none());
+    assert_eq!(&last.open("a", &sealed).unwrap()[..], b"secret");
+    let sealed = last.seal("a", b"secret").unwrap();
+    assert_eq!(&waiting.open("a", &sealed).unwrap()[..], b"secret");
+    refused(&first, "a", &sealed, UnsealError::OtherKey);
+    assert!(first.is_closed(&sealed) && !last.is_closed(&sealed));
+    for other in ["", "1h", "openai/a-model", "c2hvcnQ"] {
+        assert!(!first.is_closed(other), "{other}");
     }
 }
