@@ -63,7 +63,7 @@ async fn run_beside(
     loaded: &LoadedSettings,
     beside: &Beside,
 ) -> anyhow::Result<ExitCode> {
-    let trail = app::open_audit(&loaded.settings, &beside.store).await?;
+    let trail = app::open_audit(&loaded.settings, &beside.store, None).await?;
     match command {
         AuditCommand::Key => say(trail.key().public().to_pem().trim_end()),
         AuditCommand::Seal => match trail.seal().await? {

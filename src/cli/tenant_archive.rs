@@ -17,7 +17,7 @@ pub(super) async fn export(
 ) -> anyhow::Result<()> {
     let tenant = beside.tenancy.administration().find_tenant(name).await?;
     // The export has signatures over the whole chain of the tenant.
-    let trail = app::open_audit(&loaded.settings, &beside.store).await?;
+    let trail = app::open_audit(&loaded.settings, &beside.store, None).await?;
     trail.seal().await?;
     let lines = AuditLines {
         record: record_line,

@@ -12,24 +12,29 @@ use crate::agent::{Anchor, AuditParts, AuditSettings, AuditTrail, Receivers};
 use crate::config::{self, Settings};
 use crate::gateway::wire::audit::RecordWire;
 use crate::net::{self, Syslog};
-use crate::store::Store;
 use crate::store::audit::{AuditKey, KeyError, PublicKey};
+use crate::store::{Sealer, Store};
 use crate::tenancy::Tenancy;
 
 /// Opens the audit, and looks after it from now on.
 pub(super) async fn start(
     settings: &Settings,
-    store: &Store,
+    (store, sealer): (&Store, &Sealer),
     tenancy: &Tenancy,
     (tasks, stop): &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<AuditTrail> {
-    let trail = open_audit(settings, store).await?;
+    let trail = open_audit(settings, store, Some(sealer)).await?;
     tasks.spawn(trail.clone().run(tenancy.clone(), stop.clone()));
     Ok(trail)
 }
 
-/// Opens the audit without looking after it.
-pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<AuditTrail> {
+/// Opens the audit without looking after it. Without a sealer, that of the settings is opened if the key of the audit
+/// is in the store.
+pub async fn open_audit(
+    settings: &Settings,
+    store: &Store,
+    sealer: Option<&Sealer>,
+) -> anyhow::Result<AuditTrail> {
     let said = &settings.audit;
     if said.anchor.mail.is_some() && settings.notifications.smtp.url.is_none() {
         anyhow::bail!("`audit.anchor.mail` needs a relay for mail (`notifications.smtp.url`)");
@@ -38,7 +43,7 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
     let parts = AuditParts {
         records: store.records(),
         live: store.live(),
-        key: key(settings, store).await?,
+        key: key(settings, store, sealer).await?,
         http: net::client(&net::Settings::default())?,
         mailer: mailer(&settings.notifications.smtp)?,
         receivers: Receivers {
@@ -66,7 +71,11 @@ pub async fn open_audit(settings: &Settings, store: &Store) -> anyhow::Result<Au
 }
 
 /// The key of the settings, or else the one that the store keeps.
-async fn key(settings: &Settings, store: &Store) -> anyhow::Result<AuditKey> {
+async fn key(
+    settings: &Settings,
+    store: &Store,
+    sealer: Option<&Sealer>,
+) -> anyhow::Result<AuditKey> {
     let said = &settings.audit;
     if let Some(key) = &said.key {
         return AuditKey::parse(key).context("`audit.key` is wrong");
@@ -78,7 +87,10 @@ async fn key(settings: &Settings, store: &Store) -> anyhow::Result<AuditKey> {
         return AuditKey::parse(&text.into())
             .with_context(|| format!("`audit.key_file` {} is wrong", file.display()));
     }
-    let sealer = store.sealer(&secret_keys(&settings.auth)).await?;
+    let sealer = match sealer {
+        Some(sealer) => sealer.clone(),
+        None => store.sealer(&secret_keys(&settings.auth)).await?,
+    };
     Ok(store.records().audit_key(&sealer).await?)
 }
 

@@ -349,7 +349,7 @@ async fn definitions_are_cached_and_their_changes_told() {
         }
         let tenants = records.tenants();
         tenants.purge(&one, NOW).await.unwrap();
-        let kept = definitions.get(&accepted(&one)).await.unwrap();
+        let kept = tenants.find(&one).await.unwrap();
         assert!(kept.is_some(), "nobody gave the tenant up");
         tenants.give_up(&one, NOW).await.unwrap();
         tenants.purge(&one, NOW).await.unwrap();
