@@ -342,6 +342,7 @@ async fn definitions_are_cached_and_their_changes_told() {
         assert_eq!(definitions.history(&one, "files").await.unwrap(), []);
 
         // A deleted tenant takes along what it accepted, and nothing that others accepted.
+        two_tenants(&records).await;
         let accepted = |of: &TenantId| format!("accepted:{}:time", of.as_str());
         for of in [&one, &two] {
             let tools = [tool("now")];
