@@ -19,7 +19,8 @@ use crate::tenancy::Tenancy;
 /// Opens the audit, and looks after it from now on.
 pub(super) async fn start(
     settings: &Settings,
-    (store, sealer): (&Store, &Sealer),
+    store: &Store,
+    sealer: &Sealer,
     tenancy: &Tenancy,
     (tasks, stop): &(TaskTracker, CancellationToken),
 ) -> anyhow::Result<AuditTrail> {

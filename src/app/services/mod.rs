@@ -131,7 +131,7 @@ impl Services {
         };
         let factory = AgentFactory::new(parts);
         let sessions = start_sessions(&store, settings, factory, &agents).await?;
-        let audit = audit::start(settings, (&store, &sealer), &tenancy, &agents).await?;
+        let audit = audit::start(settings, &store, &sealer, &tenancy, &agents).await?;
         Ok(Self {
             installation,
             store,
