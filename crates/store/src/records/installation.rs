@@ -122,10 +122,11 @@ impl Records {
         let mut sealers = secrets.iter().map(Sealer::with_key);
         let is_open = match &kept {
             Some(kept) => sealers.any(|with| with.open_keys(KEYRING, kept).is_ok()),
-            None => self
-                .check_opens(&Sealer::draw(secrets.iter()))
-                .await
-                .is_ok(),
+            None => match self.check_opens(&Sealer::draw(secrets.iter())).await {
+                Ok(()) => true,
+                Err(Error::OtherSecretKey) => false,
+                Err(error) => return Err(error),
+            },
         };
         if is_open {
             return Ok(false);
