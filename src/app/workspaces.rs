@@ -21,7 +21,7 @@ use crate::store::backup::{
     BackupDraft, MovedSandbox, StagedRestore, StagedWorkspace, StoredSandbox,
 };
 
-/// What keeps the files of a session that could not be unpacked, as people read it.
+/// The name of the engine in the row of a session whose files could not be unpacked. People read that it keeps them.
 const IN_BACKUP: &str = "the backup";
 
 /// The time that packing or unpacking one workspace may take.

@@ -533,7 +533,7 @@ async fn a_killed_import_leaves_no_tenant_that_anybody_can_use() {
     assert_eq!(signs_in(&server).await, 401);
     let key = Client::at(server.address, &tenant.ben.key);
     assert_eq!(key.get("/api/auth/me").await.status, 401);
-    // A gateway deletes it as any other.
+    // A gateway deletes an unfinished import in the same way as a tenant that was given up.
     other.done(&["admin", "tenant", "delete", "acme.import", "--yes"]);
     gone(&other).await;
     server.stop();

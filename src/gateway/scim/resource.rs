@@ -19,7 +19,7 @@ pub(super) type Whole = Result<Map<String, Value>, ApiError>;
 pub(super) trait Resource: 'static {
     const SCHEMA: &'static Schema;
 
-    /// What a client wants to be true of a resource.
+    /// The attributes that a client gives a resource.
     type Draft: Send + Sync;
 
     /// Understands a body in the form of [`Schema::read`].

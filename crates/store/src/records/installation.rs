@@ -16,7 +16,7 @@ const DEVICE_KEY: &str = "device/key";
 /// The context in which the keyring is sealed.
 const KEYRING: &str = "installation/keyring";
 
-/// What stands in the audit for a changed or lost secret key.
+/// The kind and name of the secret key in the audit.
 const SECRET_KEY: &str = "secret_key";
 
 /// The most times that the keyring is read because another gateway changes it.

@@ -17,7 +17,7 @@ use crate::records::Records;
 use crate::{Sealer, Store};
 use sepal_core::domain::{Scope, SessionId, SessionKey, TenantId};
 
-/// What is added to the name of a tenant that is being imported. No tenant can be named so otherwise.
+/// The end of the name of a tenant that is being imported. No other tenant can be named so.
 const UNFINISHED: &str = ".import";
 
 /// The time after which an import that stands still is deleted, in milliseconds.
@@ -271,7 +271,7 @@ impl Writing<'_> {
                     } else {
                         // Whoever removes an unfinished import finds the journals by these rows.
                         self.flush().await?;
-                        // What gateways could not read is not there for as long as the journals take.
+                        // Journals take long, so rows that gateways cannot read are found before them.
                         self.check_lists(records, path).await?;
                     }
                     journal = Some(Journal::new(self.tenant, session, version, used));
@@ -397,8 +397,9 @@ impl Writing<'_> {
 /// A journal that is being written.
 struct Journal {
     key: SessionKey,
-    /// What the session's row says of it.
+    /// The version of the journal that the session's row shows.
     version: i64,
+    /// The version up to which the session's usage is counted.
     used: i64,
     /// The number of records that were written.
     written: u64,

@@ -132,7 +132,7 @@ pub struct AuditLines {
     pub seal: fn(&Scope, &Seal) -> String,
 }
 
-/// What an export or an import has written.
+/// The numbers of what an export or an import has written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantCounts {
     /// Rows of tables.

@@ -52,7 +52,7 @@ pub(super) enum Item {
     Record(NewRecord),
 }
 
-/// What a whole export says.
+/// The header of an export, and the figures that the reader found in it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExportFacts {
     pub(super) header: Header,
@@ -65,7 +65,7 @@ pub(super) struct ExportFacts {
     pub(super) former_admins: u64,
 }
 
-/// What is known of an export before it is read.
+/// The knowledge of an export before it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Expected<'a> {
     /// Nothing. Counts the sealed values that these keys do not open.

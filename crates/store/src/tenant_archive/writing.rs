@@ -17,7 +17,7 @@ use super::{Error, FILES, broken};
 /// The size at which collected lines are handed over, in bytes.
 const PIECE: usize = 256 << 10;
 
-/// What the writing thread is sent.
+/// A message to the writing thread.
 enum Piece {
     Lines(Vec<u8>),
     /// The last lines.
