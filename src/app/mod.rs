@@ -37,8 +37,8 @@ use crate::agent::{AuditTrail, Sessions};
 use crate::config::{self, AuthMode, Settings};
 use crate::domain::Shares;
 use crate::gateway::{
-    self, AccessRules, Addresses, Documents, DoorLimits, GatewayState, Installation, ModelList,
-    Pace, SystemInfo, mcp, socket,
+    self, AccessRules, Addresses, Documents, DoorLimits, GatewayParts, GatewayState, Installation,
+    ModelList, Pace, SystemInfo, mcp, socket,
 };
 use crate::sandbox::{Janitor, Runtime};
 use crate::store::Store;
@@ -159,7 +159,7 @@ impl App {
             listener,
             router,
             io,
-            connections: connections(settings, state.access),
+            connections: connections(settings, Arc::clone(&state.access)),
             parts: services.into_parts(doors),
         })
     }
@@ -233,7 +233,7 @@ fn gateway_state(
     live: socket::LiveConnections,
 ) -> anyhow::Result<GatewayState> {
     let sealer = services.sealer.clone();
-    Ok(GatewayState {
+    Ok(GatewayState::new(GatewayParts {
         sessions: services.sessions.clone(),
         servers: services.servers.clone(),
         skills: services.skills.clone(),
@@ -258,7 +258,7 @@ fn gateway_state(
         limits: door_limits(&settings.runtime.limits),
         live,
         documents: Documents::new(settings.store.data_dir.clone()),
-    })
+    }))
 }
 
 fn connections(settings: &Settings, access: Arc<AccessRules>) -> listen::serving::Connections {

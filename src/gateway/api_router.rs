@@ -4,8 +4,14 @@
 //! built a tree of several megabytes, which stayed in memory, for a text that most gateways are never asked
 //! for.
 
+use std::sync::Arc;
+
 use axum::Router;
+use axum::extract::Request;
+use axum::handler::Handler;
+use axum::response::Response;
 use axum::routing::MethodRouter;
+use futures::future::BoxFuture;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
@@ -13,6 +19,32 @@ use crate::gateway::GatewayState;
 
 /// Builds the description of the handlers of one path.
 pub(in crate::gateway) type Describe = fn() -> UtoipaMethodRouter<GatewayState>;
+
+/// A handler of any function, as one type.
+///
+/// Axum wraps a handler in some ten generic layers. For each of them the compiler proves anew that the future
+/// of the function and everything in [`GatewayState`] may move between threads. One layer type for each
+/// function made that more than half of the time to compile this crate.
+#[derive(Clone)]
+pub(in crate::gateway) struct AnyHandler(
+    Arc<dyn Fn(Request, GatewayState) -> BoxFuture<'static, Response> + Send + Sync>,
+);
+
+impl AnyHandler {
+    pub(in crate::gateway) fn new<T: 'static>(handler: impl Handler<T, GatewayState>) -> Self {
+        Self(Arc::new(move |request, state| {
+            Box::pin(handler.clone().call(request, state))
+        }))
+    }
+}
+
+impl Handler<Self, GatewayState> for AnyHandler {
+    type Future = BoxFuture<'static, Response>;
+
+    fn call(self, request: Request, state: GatewayState) -> Self::Future {
+        (self.0)(request, state)
+    }
+}
 
 /// Routes, with the functions that describe them.
 #[derive(Default)]
@@ -67,9 +99,18 @@ macro_rules! routes {
             let path = utoipa_axum::paste! { utoipa_axum::routes!(@path [path()] of $handler) };
             let on = utoipa_axum::paste! { utoipa_axum::routes!(@path [methods()] of $handler) };
             let on = on.iter().map(|method| method.to_method_filter());
-            (path, on.fold(at.1, |methods, method| methods.on(method, $handler)))
+            let handler = $crate::gateway::api_router::AnyHandler::new($handler);
+            (path, on.fold(at.1, |methods, method| methods.on(method, handler.clone())))
         };)+
-        let describe: $crate::gateway::api_router::Describe = || utoipa_axum::routes!($($handler),+);
+        let describe: $crate::gateway::api_router::Describe = || {
+            let mut schemas = Vec::new();
+            let mut paths = utoipa::openapi::path::Paths::new();
+            $(
+                let (path, operation, methods) = utoipa_axum::routes!(@resolve_types $handler : schemas);
+                paths.add_path_operation(&path, methods, operation);
+            )+
+            (schemas, paths, axum::routing::MethodRouter::new())
+        };
         (at.0, at.1, describe)
     }};
 }

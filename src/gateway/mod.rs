@@ -33,6 +33,7 @@ mod visit;
 pub mod wire;
 mod word_list;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,7 @@ pub use unreadable_head::explain as explain_unreadable_head;
 
 use crate::agent::{AuditTrail, Notifications, Sessions};
 use crate::config::AuthMode;
-use crate::domain::{Code, Shares};
+use crate::domain::{Code, Shared, Shares};
 use crate::providers::Providers;
 use crate::servers::Servers;
 use crate::skills::Skills;
@@ -72,7 +73,24 @@ use crate::tenancy::Tenancy;
 
 /// The state that every door needs. Clones share everything.
 #[derive(Clone)]
-pub struct GatewayState {
+pub struct GatewayState(Shared<GatewayParts>);
+
+impl GatewayState {
+    pub fn new(parts: GatewayParts) -> Self {
+        Self(Shared::new(parts))
+    }
+}
+
+impl Deref for GatewayState {
+    type Target = GatewayParts;
+
+    fn deref(&self) -> &GatewayParts {
+        &self.0
+    }
+}
+
+/// The parts of [`GatewayState`].
+pub struct GatewayParts {
     /// The only way to reach sessions.
     pub sessions: Sessions,
     /// The MCP servers of the installation and its tenants.

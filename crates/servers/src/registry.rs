@@ -26,7 +26,8 @@ use super::news::{News, NewsSender};
 use super::permission::{may_administer, withheld_hosts};
 
 use sepal_core::domain::{
-    AddingRoles, AllowedHosts, Caller, McpServerConfig, Right, Scope, TenantId, Tool, UserId,
+    AddingRoles, AllowedHosts, Caller, McpServerConfig, Right, Scope, Shared, TenantId, Tool,
+    UserId,
 };
 use sepal_core::session::Rules;
 use sepal_jobs::Pool;
@@ -80,7 +81,7 @@ pub struct ServersParts {
 
 /// The registry. Cheap to clone.
 #[derive(Clone)]
-pub struct Servers(pub(crate) Arc<Inner>);
+pub struct Servers(pub(crate) Shared<Inner>);
 
 pub(crate) struct Inner {
     pub settings: BTreeMap<String, McpServerConfig>,
@@ -143,7 +144,7 @@ impl Servers {
             grants,
             client_grants: ClientGrants::default(),
         };
-        Self(Arc::new(Inner {
+        Self(Shared::new(Inner {
             settings: parts.settings,
             bundled: parts.bundled,
             file: parts.file,

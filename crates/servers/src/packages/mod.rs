@@ -228,7 +228,7 @@ impl Round {
             closing: self.stop.clone(),
         };
         let (running, key) = (Arc::clone(&self.running), key.clone());
-        let registry = Arc::clone(&self.servers.0);
+        let servers = self.servers.clone();
         self.tasks.spawn(async move {
             let name = job.entry.name.clone();
             if let Err(error) = Box::pin(job.run()).await {
@@ -236,7 +236,7 @@ impl Round {
             }
             running.end(&key, kind);
             // Handles requests that came meanwhile.
-            registry.installations.bell.notify_one();
+            servers.0.installations.bell.notify_one();
         });
     }
 }
