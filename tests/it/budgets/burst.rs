@@ -43,8 +43,11 @@ pub(super) async fn begin(client: &Client, sessions: usize) {
 /// answered.
 async fn say_in(client: &Client, sessions: usize) -> usize {
     begin(client, sessions).await;
+    // What looks without a pause takes the processor from those that it waits for.
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
     let resting = async {
         loop {
+            looks.tick().await;
             let (failed, idle) = tokio::join!(at_rest(client, "failed"), at_rest(client, "idle"));
             if failed.len() + idle.len() == sessions {
                 return idle.len();

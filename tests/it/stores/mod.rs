@@ -23,8 +23,8 @@ use sepal::store::{Access, LiveStore, NewRecord, Settings, Store};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::support::RedisServer;
 use crate::support::postgres::new_database;
+use crate::support::{RedisServer, tables};
 
 /// A store on a folder, with what keeps it running.
 struct Opened {
@@ -35,6 +35,7 @@ struct Opened {
 
 impl Opened {
     async fn on(dir: &Path) -> Self {
+        tables::put_sqlite(dir).await;
         let (tasks, shutdown) = (TaskTracker::new(), CancellationToken::new());
         let store = Store::open_in(dir, &tasks, shutdown.clone()).await.unwrap();
         Self {
@@ -53,7 +54,7 @@ impl Opened {
         Self::with(&settings).await.unwrap()
     }
 
-    /// With everything in an empty database of PostgreSQL.
+    /// With everything in a new database of PostgreSQL.
     async fn on_postgres(dir: &Path) -> Self {
         Self::with(&in_postgres(dir, &new_database().await))
             .await

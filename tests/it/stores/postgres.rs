@@ -15,7 +15,9 @@ use tokio_util::task::TaskTracker;
 
 use super::{Opened, in_postgres, key, record};
 use crate::support::DEADLINE;
-use crate::support::postgres::{PostgresServer, free_port, new_database, program, run};
+use crate::support::postgres::{
+    PostgresServer, empty_database, free_port, new_database, program, run,
+};
 
 /// Opens the database as a command beside a server does.
 pub(super) async fn beside(dir: &Path, url: &str) -> Store {
@@ -61,7 +63,7 @@ async fn a_second_server_is_refused_and_a_command_works_beside() {
 #[tokio::test]
 async fn programs_that_start_at_once_make_the_tables_once() {
     let dir = tempfile::tempdir().unwrap();
-    let url = new_database().await;
+    let url = empty_database().await;
     let stores = join_all((0..6).map(|_| beside(dir.path(), &url))).await;
     for store in stores {
         store.probe().ping().await.unwrap();

@@ -11,7 +11,7 @@ use sqlx::{Connection as _, PgConnection, SqliteConnection, SqlitePool};
 use super::postgres::beside;
 use super::{Opened, in_postgres};
 use crate::landings::{FIRST, SECOND};
-use crate::support::postgres::new_database;
+use crate::support::postgres::empty_database;
 
 /// What sqlx recorded about a migration: version, description, success and checksum.
 type Migration = (i64, String, bool, Vec<u8>);
@@ -123,7 +123,7 @@ async fn an_older_database_is_refused_with_what_to_do_and_is_left_as_it_was() {
 #[tokio::test]
 async fn of_programs_that_start_at_once_one_takes_the_server_over() {
     let dir = tempfile::tempdir().unwrap();
-    let url = new_database().await;
+    let url = empty_database().await;
     let mut server = PgConnection::connect(&url).await.unwrap();
     // As the replaced migrations left it; later ones have not run yet.
     let tables = sqlx::migrate!("migrations/postgres");
@@ -173,7 +173,7 @@ async fn every_kind_of_database_has_the_same_tables() {
     lite.push(("texts".into(), "words".into()));
     lite.sort();
 
-    let url = new_database().await;
+    let url = empty_database().await;
     let settings = in_postgres(dir.path(), &url);
     Opened::with(&settings).await.unwrap().stop().await;
     let mut server = PgConnection::connect(&url).await.unwrap();

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use super::hang::Watched;
 use super::socket::TestSocket;
-use super::{DEADLINE, docker};
+use super::{DEADLINE, docker, tables};
 use crate::model_stub::{ChatHost, ModelStub, STUB_KEY, Vendor};
 
 /// A running server with its data.
@@ -214,6 +214,9 @@ impl TestApp {
         own: &Extensions,
     ) -> Self {
         let data_dir = folder.path().join("data");
+        if !extra.iter().any(|(name, _)| name == "DATABASE_URL") {
+            tables::put_sqlite(&data_dir).await;
+        }
         let mut env = vec![
             ("SPL_DATA_DIR", data_dir.to_str().unwrap().to_owned()),
             ("LLM_PROVIDER", model.vendor.provider().to_owned()),

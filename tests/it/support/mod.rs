@@ -14,6 +14,7 @@ mod server;
 mod smtp;
 mod socket;
 mod stream;
+pub(crate) mod tables;
 mod tls;
 
 pub(crate) use self::redis::RedisServer;

@@ -9,16 +9,35 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
-use super::DEADLINE;
+use super::{DEADLINE, tables};
 
-/// Makes an empty database on the server of the test run. It goes with the server.
+/// Makes a database with the tables of a new installation on the server of the test run. It goes with the
+/// server.
 pub(crate) async fn new_database() -> String {
+    static TEMPLATE: OnceCell<String> = OnceCell::const_new();
+    let template = TEMPLATE
+        .get_or_init(async || {
+            let url = empty_database().await;
+            tables::make_postgres(&url).await;
+            url.rsplit_once('/').unwrap().1.to_owned()
+        })
+        .await;
+    copy_of(template).await
+}
+
+/// Makes a database without tables on the server of the test run.
+pub(crate) async fn empty_database() -> String {
+    copy_of("template0").await
+}
+
+/// Nobody may be signed in at the template.
+async fn copy_of(template: &str) -> String {
     let server = variable("SEPAL_TEST_POSTGRES");
     let name = format!("t{:032x}", rand::random::<u128>());
     let mut connection = PgConnection::connect(&server).await.unwrap();
-    // Nobody may be signed in at the template, and nobody is at this one.
-    let sql = format!("CREATE DATABASE {name} TEMPLATE template0");
+    let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
     let made = sqlx::query(AssertSqlSafe(sql)).execute(&mut connection);
     made.await.unwrap();
     let (server, _) = server.rsplit_once('/').unwrap();
