@@ -157,6 +157,9 @@ export default defineConfig({
   },
   test: {
     environment: 'happy-dom',
+    // A process for each file would spend most of its time on loading Vue (src/testing.ts).
+    isolate: false,
+    setupFiles: ['src/testing.ts'],
     include: ['src/**/*.test.ts', 'scripts/**/*.test.{ts,js}'],
   },
 })
