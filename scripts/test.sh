@@ -74,7 +74,7 @@ test_everything() {
     step 'Licences of crates' deploy/notices/programs --check
     step 'Install the authorisation server and the conformance suite' npm_install tests/conformance
     step 'Install packages of the page' npm_install web
-    beside 'Lints, types, unit tests and build of the page' check_page
+    beside 'Lints, types, unit tests and build of the page, and bases of the images' check_page_and_make_bases
     step 'Build the tests of Rust, with lints' build_linted_tests
     step 'Build the sandbox server' build_sandbox_server quick debug
     finish_beside
@@ -89,6 +89,11 @@ test_everything() {
     step 'Sandboxes of an ordinary user' escape_as_user
     # The tests of Rust have built the gateway, too; a debug build reads the page from its folder.
     step 'Tests in the browser' browser_tests
+}
+
+check_page_and_make_bases() {
+    check_page
+    step 'Make the bases of the images' tests/servers/servers bases
 }
 
 # Checks the page without a gateway, and builds it within its byte budget.

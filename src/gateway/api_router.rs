@@ -31,6 +31,7 @@ pub(in crate::gateway) struct AnyHandler(
 );
 
 impl AnyHandler {
+    /// Forgets the type of `handler`.
     pub(in crate::gateway) fn new<T: 'static>(handler: impl Handler<T, GatewayState>) -> Self {
         Self(Arc::new(move |request, state| {
             Box::pin(handler.clone().call(request, state))

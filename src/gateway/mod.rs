@@ -76,6 +76,7 @@ use crate::tenancy::Tenancy;
 pub struct GatewayState(Shared<GatewayParts>);
 
 impl GatewayState {
+    /// Shares the parts between all doors.
     pub fn new(parts: GatewayParts) -> Self {
         Self(Shared::new(parts))
     }

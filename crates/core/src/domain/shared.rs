@@ -22,6 +22,7 @@ impl<T> Deref for Content<T> {
 }
 
 impl<T: Send + Sync> Shared<T> {
+    /// Shares `content`, which lives as long as one of the clones.
     pub fn new(content: T) -> Self {
         Self(Arc::new(Content(content)))
     }
