@@ -1,22 +1,28 @@
 //! Runs `sepal serve` and `sepal agent --daemon`.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::process::ExitCode;
 
 use crate::app::{self, App, Purpose};
 use crate::config::{AuthMode, LoadedSettings, Settings};
 use anyhow::bail;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use secrecy::ExposeSecret as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::say;
 
+/// The files that are open beside the connections of clients: databases, sandboxes, servers, models.
+const OTHER_FILES: u64 = 1_000;
+
 pub(super) async fn serve(loaded: &LoadedSettings, purpose: Purpose) -> anyhow::Result<ExitCode> {
     for notice in &loaded.notices {
         tracing::warn!("{notice}");
     }
     let settings = &loaded.settings;
+    allow_open_files(settings.runtime.limits.connections);
     if purpose == Purpose::Gateway && !settings.runtime.transports.http.enabled {
         bail!(
             "`runtime.transports.http.enabled` is off in these settings; `sepal agent` is what they \
@@ -61,6 +67,33 @@ pub(super) async fn serve(loaded: &LoadedSettings, purpose: Purpose) -> anyhow::
     };
     until_signal(serving, stop.clone()).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Raises the limit of open files as far as the system allows: a shell allows 1,024, for programs that wait by
+/// `select`. Warns if the connections that clients may open could use up all of them, because databases need
+/// files, too.
+fn allow_open_files(connections: Option<NonZeroU32>) {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    let files = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => limit.maximum,
+        Err(error) => {
+            tracing::warn!(%error, "The limit of open files stays as it is");
+            limit.current
+        }
+    };
+    let needed = connections.map_or(0, |most| u64::from(most.get()) + OTHER_FILES);
+    if files.is_some_and(|files| files < needed) {
+        tracing::warn!(
+            files,
+            needed,
+            "Fewer files may be open than `runtime.limits.connections` lets clients open: raise the hard \
+             limit (`ulimit -Hn`, LimitNOFILE), or lower that setting"
+        );
+    }
 }
 
 /// Returns the address to open, if it differs from the bound address.

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::model_stub::ModelStub;
 use crate::rest::Client;
-use crate::support::{Person, TestApp, TestSocket};
+use crate::support::{Person, Server, TestApp, TestSocket};
 
 /// Far less than a start waits for room.
 const AT_ONCE: Duration = Duration::from_secs(10);
@@ -332,4 +333,20 @@ async fn a_client_behind_a_trusted_proxy_has_so_many_requests_and_the_next_one_i
     for client in ["192.0.2.2", "2001:db8::1"] {
         assert_eq!(ask(client).await, 200);
     }
+}
+
+/// A shell lets its programs open 1,024 files, which is less than the clients of one gateway.
+#[tokio::test]
+async fn a_gateway_may_open_as_many_files_as_the_system_allows() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let model = ModelStub::start().await;
+    let server = Server::start_with_files(&data, &model, (256, 4096));
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.id())).unwrap();
+    let files = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let files: Vec<&str> = files.unwrap().split_whitespace().skip(3).collect();
+    assert_eq!(files, ["4096", "4096", "files"]);
+    server.stop();
 }

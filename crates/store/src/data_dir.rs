@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,10 +153,16 @@ impl DataDir {
     }
 }
 
-/// Creates an empty file that is readable only by its owner, or restricts an existing file to its owner.
+/// Creates an empty file that is readable only by its owner, or restricts an existing file to its owner. An
+/// existing file is not opened: closing it again would release the locks that this process has on it
+/// (`fcntl(2)`), such as those of SQLite.
 pub(super) fn touch_private(path: &Path) -> Result<(), Error> {
-    let file = open_private(path)?;
-    file.set_permissions(fs::Permissions::from_mode(0o600))
+    match private().create_new(true).open(path) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(Error::unusable(path, "it cannot be opened", error)),
+    }
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))
         .map_err(|error| Error::unusable(path, "it cannot be made private", error))
 }
 

@@ -22,7 +22,19 @@ impl Server {
     }
 
     pub(crate) fn start_with(data: &Path, model: &ModelStub, env: &[(&str, &str)]) -> Self {
-        let process = sepal(data)
+        Self::start_by(sepal(data), model, env)
+    }
+
+    /// By a shell that lets it open so many files, and raise that to a limit.
+    pub(crate) fn start_with_files(data: &Path, model: &ModelStub, files: (u32, u32)) -> Self {
+        let mut shell = Command::new("prlimit");
+        shell.arg(format!("--nofile={}:{}", files.0, files.1));
+        shell.arg(env!("CARGO_BIN_EXE_sepal"));
+        Self::start_by(with_data(shell, data), model, &[])
+    }
+
+    fn start_by(mut command: Command, model: &ModelStub, env: &[(&str, &str)]) -> Self {
+        let process = command
             .env("SPL_HTTP_PORT", "0")
             .env("LLM_PROVIDER", "openai-compatible")
             .env("OPENAI_BASE_URL", model.base_url())
@@ -85,7 +97,10 @@ impl Drop for Server {
 
 /// The program with an empty environment but for its data.
 pub(crate) fn sepal(data: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sepal"));
+    with_data(Command::new(env!("CARGO_BIN_EXE_sepal")), data)
+}
+
+fn with_data(mut command: Command, data: &Path) -> Command {
     command
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin");
