@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// An `Arc` whose content was checked once, when it was made.
 ///
 /// For each future that is spawned or boxed, the compiler checks that everything that it can reach may move
-/// between threads. What half of the program reaches is checked thousands of times: without this type it
-/// takes a third of the time to compile the gateway. Reading costs one indirect call.
+/// between threads. What half of the program reaches would be checked thousands of times. Reading costs one
+/// indirect call.
 pub struct Shared<T: 'static>(Arc<dyn Deref<Target = T> + Send + Sync>);
 
 struct Content<T>(T);
