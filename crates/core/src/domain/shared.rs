@@ -1,6 +1,5 @@
 //! Shares a value between threads without showing its type to the compiler's checks of threads.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -39,11 +38,5 @@ impl<T> Deref for Shared<T> {
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Shared<T> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(formatter)
     }
 }
