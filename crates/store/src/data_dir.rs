@@ -162,6 +162,10 @@ pub(super) fn touch_private(path: &Path) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(Error::unusable(path, "it cannot be opened", error)),
     }
+    if path.is_dir() {
+        let error = io::Error::from(io::ErrorKind::IsADirectory);
+        return Err(Error::unusable(path, "it cannot be opened", error));
+    }
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
         .map_err(|error| Error::unusable(path, "it cannot be made private", error))
 }
@@ -268,5 +272,27 @@ mod tests {
         assert_eq!(fs::read(path.join("setup-link")).unwrap(), b"two");
         dir.remove("setup-link").unwrap();
         dir.remove("setup-link").unwrap();
+    }
+
+    #[test]
+    fn a_file_is_made_private_and_a_folder_in_its_place_is_left_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let (new, old, folder) = ["new", "old", "folder"]
+            .map(|name| root.path().join(name))
+            .into();
+        fs::write(&old, "kept").unwrap();
+        fs::set_permissions(&old, fs::Permissions::from_mode(0o644)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        let before = mode(&folder);
+        super::touch_private(&new).unwrap();
+        super::touch_private(&old).unwrap();
+        super::touch_private(&folder).unwrap_err();
+        assert_eq!(
+            (mode(&new), mode(&old), mode(&folder)),
+            (0o600, 0o600, before)
+        );
+        assert_eq!(fs::read(&old).unwrap(), b"kept");
     }
 }
