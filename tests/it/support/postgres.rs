@@ -32,7 +32,7 @@ pub(crate) async fn empty_database() -> String {
     copy_of("template0").await
 }
 
-/// Nobody may be signed in at the template.
+/// Makes a copy of a database at which nobody is signed in.
 async fn copy_of(template: &str) -> String {
     let server = variable("SEPAL_TEST_POSTGRES");
     let name = format!("t{:032x}", rand::random::<u128>());

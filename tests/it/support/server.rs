@@ -25,12 +25,16 @@ impl Server {
         Self::start_by(sepal(data), model, env)
     }
 
-    /// By a shell that lets it open so many files, and raise that to a limit.
-    pub(crate) fn start_with_files(data: &Path, model: &ModelStub, files: (u32, u32)) -> Self {
-        let mut shell = Command::new("prlimit");
-        shell.arg(format!("--nofile={}:{}", files.0, files.1));
-        shell.arg(env!("CARGO_BIN_EXE_sepal"));
-        Self::start_by(with_data(shell, data), model, &[])
+    /// With a soft and a hard limit of open files, as a shell may set them.
+    pub(crate) fn start_with_files(
+        data: &Path,
+        model: &ModelStub,
+        (soft, hard): (u32, u32),
+    ) -> Self {
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--nofile={soft}:{hard}"));
+        limited.arg(env!("CARGO_BIN_EXE_sepal"));
+        Self::start_by(with_data(limited, data), model, &[])
     }
 
     fn start_by(mut command: Command, model: &ModelStub, env: &[(&str, &str)]) -> Self {

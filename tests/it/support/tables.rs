@@ -26,8 +26,7 @@ pub(crate) async fn put_sqlite(data_dir: &Path) {
         .unwrap();
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
-    let mut place = options.open(place).unwrap();
-    place.write_all(file).unwrap();
+    options.open(place).unwrap().write_all(file).unwrap();
 }
 
 async fn make_sqlite() -> Vec<u8> {
