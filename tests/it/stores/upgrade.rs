@@ -126,7 +126,7 @@ async fn of_programs_that_start_at_once_one_takes_the_server_over() {
     let url = empty_database().await;
     let mut server = PgConnection::connect(&url).await.unwrap();
     // As the replaced migrations left it; later ones have not run yet.
-    let tables = sqlx::migrate!("migrations/postgres");
+    let tables = sqlx_macros::migrate!("migrations/postgres");
     tables.run_to(35, &mut server).await.unwrap();
     record_old(&mut server, 34).await;
     let stores = join_all((0..6).map(|_| beside(dir.path(), &url))).await;

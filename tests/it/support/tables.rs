@@ -38,7 +38,7 @@ async fn make_sqlite() -> Vec<u8> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Off);
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    let migrations = sqlx::migrate!("migrations/sqlite");
+    let migrations = sqlx_macros::migrate!("migrations/sqlite");
     migrations.run(&mut connection).await.unwrap();
     // The last connection moves the log into the file.
     connection.close().await.unwrap();
@@ -48,7 +48,7 @@ async fn make_sqlite() -> Vec<u8> {
 /// Makes the tables in a database of PostgreSQL.
 pub(super) async fn make_postgres(url: &str) {
     let mut connection = PgConnection::connect(url).await.unwrap();
-    let migrations = sqlx::migrate!("migrations/postgres");
+    let migrations = sqlx_macros::migrate!("migrations/postgres");
     migrations.run(&mut connection).await.unwrap();
     connection.close().await.unwrap();
 }

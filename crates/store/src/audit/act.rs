@@ -192,7 +192,7 @@ pub(crate) struct Act {
 }
 
 /// A record as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub struct StoredRecord {
     /// Counts the records of the chain, from 1.
     pub n: i64,
@@ -227,7 +227,7 @@ impl StoredRecord {
 }
 
 /// The end of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub struct ChainHead {
     pub n: i64,
     pub at: i64,

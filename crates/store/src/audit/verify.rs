@@ -9,7 +9,7 @@ use super::{AuditKey, ChainHead, FIRST_PREV, PublicKey, StoredRecord, canonical,
 use sepal_core::domain::{Scope, Timestamp};
 
 /// A signature over the end of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub struct Seal {
     /// The record whose link is signed.
     pub n: i64,

@@ -49,7 +49,7 @@ pub(super) enum Db {
     Postgres(PostgresDb),
 }
 
-/// A row that every driver can read; derive `sqlx::FromRow`.
+/// A row that every driver can read; derive `sqlx_macros::FromRow`.
 pub(super) trait Row:
     for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin
 {

@@ -12,10 +12,10 @@ use sqlx::{Connection, Database, Executor};
 use super::super::Error;
 
 /// The migrations of an SQLite file.
-pub(super) static SQLITE: Migrator = sqlx::migrate!("../../migrations/sqlite");
+pub(super) static SQLITE: Migrator = sqlx_macros::migrate!("../../migrations/sqlite");
 
 /// The migrations of a PostgreSQL database.
-pub(super) static POSTGRES: Migrator = sqlx::migrate!("../../migrations/postgres");
+pub(super) static POSTGRES: Migrator = sqlx_macros::migrate!("../../migrations/postgres");
 
 /// The migration that makes the whole schema. Later ones change it.
 const FIRST: i64 = 35;

@@ -162,7 +162,7 @@ impl Reading {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct RecordRow {
     version: i64,
     commit_id: String,
@@ -183,7 +183,7 @@ impl RecordRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct SnapshotRow {
     version: i64,
     schema: i64,

@@ -75,7 +75,7 @@ macro_rules! person_of {
 }
 pub(super) use person_of;
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct AdmissionRow {
     credential: String,
     created_at: i64,

@@ -182,7 +182,7 @@ impl<'s> ApiKeys<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct KeyRow {
     id: String,
     user_id: String,

@@ -442,7 +442,7 @@ fn level(text: String) -> Result<AssistantLevel, Error> {
     AssistantLevel::parse(&text).ok_or_else(|| Error::corrupt("level of access", text))
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     id: String,
     owner: String,

@@ -14,7 +14,7 @@ use sepal_core::domain::{Scope, SessionKey, TenantId, Timestamp};
 const MAX_ROWS: i64 = 500;
 
 /// The delivery of a seal to one anchor, and its result.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub struct AnchorRow {
     pub n: i64,
     pub anchor: String,
@@ -124,7 +124,7 @@ pub struct AuditFilter {
 }
 
 /// A record of the audit in a list: an act, or a decision in a session.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, sqlx_macros::FromRow)]
 pub struct AuditRow {
     pub at: i64,
     /// The place among records of the same time: `a` and the number of an act, or `d` and the place of a
@@ -655,7 +655,7 @@ fn listed(filter: &AuditFilter) -> String {
     )
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct DueRow {
     tenant: String,
     anchor: String,

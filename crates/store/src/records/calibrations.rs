@@ -55,7 +55,7 @@ impl<'s> Calibrations<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     address: String,

@@ -359,7 +359,7 @@ fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     Ok(plain)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     number: i64,
     made_at: i64,
@@ -367,7 +367,7 @@ struct Row {
     counts: String,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct WholeRow {
     #[sqlx(flatten)]
     row: Row,

@@ -189,7 +189,7 @@ fn columns(role: &CustomRole) -> Vec<Arg> {
     ]
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct RoleRow {
     tenant: String,
     id: String,

@@ -597,7 +597,7 @@ fn group_act(name: ActName, tenant: &TenantId, id: &str) -> Act {
     Act::new(name, tenant, "group", id)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "the columns of the tables")]
 struct PersonRow {
     tenant: String,
@@ -639,7 +639,7 @@ impl PersonRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct GroupRow {
     tenant: String,
     id: String,
@@ -668,7 +668,7 @@ impl GroupRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct MemberRow {
     group_id: String,
     group_name: String,

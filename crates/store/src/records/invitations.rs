@@ -177,7 +177,7 @@ fn of(name: ActName, tenant: &TenantId, id: &str) -> Act {
     Act::new(name, tenant, "invitation", id)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct InvitationRow {
     tenant: String,
     id: String,

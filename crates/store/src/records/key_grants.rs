@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sepal_core::domain::{KeyGrant, KeyScopes, SessionId};
 
 /// What a key may do, as the database has it; null = no limit.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct StoredGrant {
     pub(super) scopes: Option<String>,
     pub(super) sessions: Option<String>,

@@ -152,7 +152,7 @@ impl<'s> McpBundles<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     sha256: String,

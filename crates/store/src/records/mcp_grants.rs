@@ -244,7 +244,7 @@ impl GrantKey {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     server: String,

@@ -235,7 +235,7 @@ fn arguments(server: &McpServerRow) -> Result<Vec<Arg>, Error> {
     ])
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     name: String,

@@ -86,7 +86,7 @@ fn of(name: ActName, scope: &Scope, user: Option<&UserId>) -> Act {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     user_id: String,

@@ -300,7 +300,7 @@ impl<'s> Packages<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     server: String,
@@ -323,7 +323,7 @@ impl Row {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct VolumeRow {
     sandbox: String,
     engine: String,

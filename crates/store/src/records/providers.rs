@@ -117,7 +117,7 @@ fn of(name: ActName, scope: &Scope, id: &str) -> Act {
     Act::new(name, scope, "provider", id)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     scope: String,
     id: String,

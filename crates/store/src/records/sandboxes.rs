@@ -108,7 +108,7 @@ impl<'s> Sandboxes<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     session: String,

@@ -97,7 +97,7 @@ fn of(name: ActName, tenant: &TenantId, id: &str) -> Act {
     Act::new(name, tenant, "scim_token", id)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct TokenRow {
     tenant: String,
     tenant_name: String,

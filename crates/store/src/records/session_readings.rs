@@ -161,7 +161,7 @@ impl<'s> SessionReadings<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     id: String,

@@ -181,7 +181,7 @@ impl<'s> SharedSessions<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     id: String,

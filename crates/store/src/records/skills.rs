@@ -273,7 +273,7 @@ fn skill_id(text: String) -> Result<SkillId, Error> {
     SkillId::parse(&text).ok_or_else(|| Error::corrupt("skill id", text))
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     id: String,
     owner: String,

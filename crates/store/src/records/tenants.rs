@@ -254,7 +254,7 @@ fn standing(is_suspended: bool, is_given_up: bool) -> TenantStanding {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct ListedRow {
     id: String,
     name: String,
@@ -282,7 +282,7 @@ impl ListedRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct TenantRow {
     id: String,
     name: String,

@@ -123,7 +123,7 @@ impl<'s> ToolSettings<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     server: String,
     tool: String,

@@ -295,7 +295,7 @@ fn columns(group: &UserGroup) -> Vec<Arg> {
     ]
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct GroupRow {
     tenant: String,
     id: String,

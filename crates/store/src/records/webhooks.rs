@@ -205,7 +205,7 @@ impl<'s> Webhooks<'s> {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Row {
     tenant: String,
     id: String,

@@ -116,7 +116,7 @@ fn amount(kept: i64) -> MicroUsd {
 }
 
 /// The columns that define a budget.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct Columns {
     level: String,
     subject: String,
@@ -142,7 +142,7 @@ impl Columns {
 }
 
 /// A row of [`STANDINGS`].
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct StandingRow {
     #[sqlx(flatten)]
     columns: Columns,
@@ -172,7 +172,7 @@ impl StandingRow {
 }
 
 /// A row of the list of budgets.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct ListedRow {
     #[sqlx(flatten)]
     columns: Columns,

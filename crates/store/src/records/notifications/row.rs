@@ -7,7 +7,7 @@ use crate::records::{from_json, request_id, session_id, tenant_id, user_id};
 use sepal_core::domain::{SessionKey, Timestamp, WebhookId};
 
 /// A batch with one of its targets.
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct BatchRow {
     tenant: String,
     target: String,
@@ -75,7 +75,7 @@ impl BatchRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct Row {
     tenant: String,
     target: String,

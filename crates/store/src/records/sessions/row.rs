@@ -210,7 +210,7 @@ fn count(calls: u64) -> i64 {
     i64::try_from(calls).unwrap_or(i64::MAX)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct Row {
     tenant: String,
     id: String,

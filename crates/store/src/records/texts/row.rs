@@ -116,7 +116,7 @@ pub struct TakenUp {
     pub changes: Vec<TextChange>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct BehindRow {
     tenant: String,
     id: String,
@@ -139,7 +139,7 @@ impl BehindRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 pub(super) struct HitRow {
     id: i64,
     tenant: String,

@@ -186,7 +186,7 @@ fn count(value: i64) -> u64 {
     u64::try_from(value).unwrap_or(0)
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct RequestsRow {
     day: Option<i64>,
     owner: Option<String>,
@@ -264,7 +264,7 @@ impl RequestsRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct CallsRow {
     server: String,
     tool: Option<String>,

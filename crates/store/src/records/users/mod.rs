@@ -586,7 +586,7 @@ pub(super) fn name_key(name: &str) -> String {
     name.to_lowercase()
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 #[expect(clippy::struct_excessive_bools, reason = "the columns of the table")]
 struct UserRow {
     tenant: String,
@@ -602,7 +602,7 @@ struct UserRow {
     password_hash: Option<String>,
 }
 
-#[derive(sqlx::FromRow)]
+#[derive(sqlx_macros::FromRow)]
 struct ListedRow {
     #[sqlx(flatten)]
     user: UserRow,
