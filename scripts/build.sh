@@ -25,19 +25,24 @@ build_changed_page() {
     fi
 }
 
-# build_sandbox_server PROFILE [PLACE...]: the server that runs inside every sandbox has no libraries
-# there, so it brings its own C library. Its flags would rebuild the workspace, so it has a target
-# folder of its own. The result lies as `mcp-server` beside the `sepal` of each PLACE, or of PROFILE.
+# ours COMMAND...: runs cargo with scripts/rustc as the compiler of our own crates.
+ours() { RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/rustc "$@"; }
+
+# build_sandbox_server PROFILE [PLACE...]: the server that runs inside every sandbox. It lies as `mcp-server` beside the
+# `sepal` of each PLACE, or of PROFILE.
 build_sandbox_server() {
-    local triple built=$1 place places=("${@:2}")
-    ((${#places[@]})) || places=("$built")
-    triple=$(rustc -vV | sed -n 's/^host: //p')
-    CARGO_TARGET_DIR=$target/static RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static" \
-        cargo build --locked --profile "$built" -p sepal-mcp-server --target "$triple"
+    ours cargo build --locked --profile "$1" -p sepal-mcp-server
+    place_sandbox_server "$@"
+}
+
+# place_sandbox_server PROFILE [PLACE...]: puts it there once it is built.
+place_sandbox_server() {
+    local place places=("${@:2}")
+    ((${#places[@]})) || places=("$1")
     for place in "${places[@]}"; do
         mkdir -p "$target/$place"
         # A new file, because a running sandbox may still have the old one open.
-        cp "$target/static/$triple/$built/sepal-mcp-server" "$target/$place/mcp-server.new"
+        cp "$target/$1/sepal-mcp-server" "$target/$place/mcp-server.new"
         mv "$target/$place/mcp-server.new" "$target/$place/mcp-server"
     done
 }
@@ -46,8 +51,8 @@ build_sandbox_server() {
 build() {
     step 'Install packages of the page' npm_install web
     step 'Build the page' build_changed_page
-    step 'Build the sandbox server' build_sandbox_server "$1"
-    step 'Build the gateway' cargo build --locked --profile "$1" -p sepal
+    step 'Build the gateway and the sandbox server' ours cargo build --locked --profile "$1" -p sepal -p sepal-mcp-server
+    place_sandbox_server "$1"
 }
 
 # The quick build suits a first try, and takes less than half the time of a release.
@@ -120,5 +125,5 @@ write_generated() {
 
 clean() {
     cargo clean
-    rm -rf -- "$target/static" web/dist web/node_modules tests/browser/node_modules tests/openapi/node_modules
+    rm -rf -- web/dist web/node_modules tests/browser/node_modules tests/openapi/node_modules
 }

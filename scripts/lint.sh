@@ -43,17 +43,19 @@ lint_rust() {
     step 'Licences of crates' deploy/notices/programs --check
 }
 
-# linted COMMAND...: runs cargo with Clippy's driver as the compiler of our own crates, set up as
-# `cargo clippy -- -D warnings` does. The driver also generates code, so lints and tests cost one
-# compilation. Dependencies are those of a plain `cargo test`.
+# linted COMMAND...: runs cargo with lints on while it compiles our own crates, set up as `cargo clippy -- -D warnings`
+# does. Clippy's driver also generates code, so lints and tests cost one compilation. Dependencies are those of a plain
+# `cargo test`.
 linted() {
-    RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ "$@"
+    LLVM_PROFILE_FILE=$target/coverage/session/%8m.profraw CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__ ours "$@"
 }
 
 build_linted_tests() {
+    rm -rf -- "$target/coverage/session"
     # `--test '*'` includes the tests that `cargo test` alone does not run. A second command for those would
     # build all crates once more, with other features.
     linted cargo test --locked --workspace --no-run --lib --bins --examples --test '*'
+    place_sandbox_server debug
 }
 
 # Spectral reads the description of the REST door as its clients' generators do.

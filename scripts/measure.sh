@@ -65,7 +65,7 @@ llvm_tools() {
     )
 }
 
-# covered ARGUMENTS...: cargo test with the compiler's own coverage. What it says is kept, because it
+# covered COMMAND...: cargo test with the compiler's own coverage. What it says is kept, because it
 # names the programs.
 covered() {
     rm -rf -- "$target/coverage"
@@ -74,31 +74,35 @@ covered() {
         "$@" 2>&1 | tee "$target/coverage/log"
 }
 
-# llvm_cov COMMAND [--OPTION...] SOURCE...: tests are not what is to be covered.
+# llvm_cov FOLDER COMMAND [--OPTION...] SOURCE...: FOLDER has what cargo said of the programs, and what they wrote. Tests
+# are not what is to be covered.
 llvm_cov() {
-    local tools programs=() program
+    local folder=$1 tools programs=() program
+    shift
     tools=$(llvm_tools)
     while IFS= read -r program; do
         [[ $program == /* ]] || program=$PWD/$program
         # The first is an argument of its own, so that what follows is sources.
         programs+=(${programs[0]:+--object} "$program")
-    done < <(sed -nE 's/^ *(Executable|Running) .* \((.*)\)$/\2/p' "$target/coverage/log")
-    if [[ ! -e $target/coverage/profdata ]]; then
+    done < <(sed -nE 's/^ *(Executable|Running) .* \((.*)\)$/\2/p' "$folder/log")
+    if [[ ! -e $folder/profdata ]]; then
         # A program that was killed while it wrote leaves a file that cannot be read.
-        if ! "$tools/llvm-profdata" merge --sparse --failure-mode=all -o "$target/coverage/profdata" "$target/coverage"/*.profraw; then
+        if ! "$tools/llvm-profdata" merge --sparse --failure-mode=all -o "$folder/profdata" "$folder"/*.profraw; then
             printf "%s does not read what this compiler writes. Run 'rustup component add llvm-tools'.\n" "$tools" >&2
             return 1
         fi
     fi
-    "$tools/llvm-cov" "$1" --instr-profile="$target/coverage/profdata" \
+    "$tools/llvm-cov" "$1" --instr-profile="$folder/profdata" \
         --ignore-filename-regex='/(tests|[a-z_]*stories|properties|fuzz)(/|\.rs$)' \
         "${programs[@]}" "${@:2}"
 }
 
-# What the unit tests of the pure core reach of it (S0.63). All tests: `./run coverage`.
+# What the unit tests of the pure core reach of the session (S0.63), once they ran. All tests: `./run coverage`.
 session_coverage() {
-    covered cargo test --locked -p sepal-core --lib -- session::
-    llvm_cov report "$PWD/crates/core/src/session/" | awk '
+    local folder=$target/coverage/session
+    rm -f -- "$folder/profdata"
+    linted cargo test --locked --workspace --no-run --lib 2>&1 | grep -F /sepal_core- >"$folder/log"
+    llvm_cov "$folder" report "$PWD/crates/core/src/session/" | awk '
         /^Filename/ { printf "\n%-24s %6s %6s %9s\n", "crates/core/src/session", "lines", "missed", "reached" }
         $8 ~ /^[0-9]+$/ { printf "%-24s %6d %6d %9s\n", $1, $8, $9, $10 }'
 }
@@ -106,7 +110,7 @@ session_coverage() {
 coverage() {
     step 'Build the sandbox server' build_sandbox_server quick debug
     step 'Tests of Rust, with coverage' covered tests/servers/servers run cargo test --locked --workspace
-    llvm_cov show --format=html --output-dir="$target/coverage/html" "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src"
-    llvm_cov report "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src" | tail -n 1
+    llvm_cov "$target/coverage" show --format=html --output-dir="$target/coverage/html" "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src"
+    llvm_cov "$target/coverage" report "$PWD/src" "$PWD/crates" "$PWD/docker-proxy/src" "$PWD/mcp-server/src" "$PWD/policy/src" | tail -n 1
     printf 'Open %s\n' "$target/coverage/html/index.html"
 }

@@ -76,14 +76,13 @@ test_everything() {
     step 'Install packages of the page' npm_install web
     beside 'Lints, types, unit tests and build of the page, and bases of the images' check_page_and_make_bases
     step 'Build the tests of Rust, with lints' build_linted_tests
-    step 'Build the sandbox server' build_sandbox_server quick debug
     finish_beside
-    step 'Coverage of the session' session_coverage
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
     # Private servers: PostgreSQL, and a Docker engine whose image holds the sandbox server.
     # Three more than there are processors, because many wait for a sandbox or a server meanwhile.
     step 'Tests of Rust' linted env RUST_TEST_THREADS=$(($(nproc) + 3)) \
         tests/servers/servers run cargo test --locked --workspace -- "$@"
+    step 'Coverage of the session' session_coverage
     step 'Conformance of the MCP client' tests/conformance/run client "$target/debug/examples/conformance-client"
     step 'Conformance of the MCP server' tests/conformance/run server "$target/debug/sepal"
     step 'Sandboxes of an ordinary user' escape_as_user
