@@ -133,6 +133,7 @@ story('each section of the settings has an address, is found by what is in it, a
   for (const link of links) {
     await page.goto(new URL(link, `${app.url}/`).href)
     await page.getByRole('main').getByRole('heading', { level: 2 }).first().waitFor()
+    await page.waitForLoadState('networkidle')
     await isAccessible(page, link)
   }
   await nav.getByRole('searchbox', { name: 'Search settings' }).fill('webh')

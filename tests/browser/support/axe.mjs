@@ -5,7 +5,8 @@ import { until } from './until.mjs'
 
 const AXE = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const WIDTHS = [320, 390, 768, 1280]
-const SCHEMES = ['light', 'dark']
+/** The rules that look at colours. All the others find the same in both schemes. */
+const OF_COLOURS = { type: 'rule', values: ['color-contrast', 'link-in-text-block'] }
 
 /**
  * How far a page with the frame scrolls as a whole, which it never may: only its parts do. Where scrollbars take room,
@@ -18,32 +19,41 @@ export function overflow(page) {
   })
 }
 
-/** Examines what is on the screen in both schemes and four widths, and with its sides exchanged on the smallest and the widest. */
+/**
+ * Examines what is on the screen in four widths; on the smallest and the widest also in the other scheme, and whether the
+ * page still fits with its sides exchanged.
+ */
 export async function isAccessible(page, name, prepare = async () => {}) {
   const found = []
-  const look = async (where) => {
-    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+  const isDrawn = () => page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
+  const obeys = async (where, options) => {
+    await isDrawn()
     await page.evaluate(`if (!window.axe) { ${AXE} }`)
-    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }))
+    const { violations } = await page.evaluate((options) => window.axe.run(document, { resultTypes: ['violations'], ...options }), options)
     for (const { id, nodes } of violations) found.push(`${name} ${where}: ${id}: ${nodes.slice(0, 3).map(({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message ?? ''}`).join(' | ')}`)
+  }
+  const fits = async (where) => {
+    await isDrawn()
     const sideways = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth)
     const downwards = await overflow(page)
     if (downwards > 0) found.push(`${name} ${where}: the frame scrolls by ${downwards} px`)
     if (sideways > 0) found.push(`${name} ${where}: ${sideways} px wider than the screen`)
   }
+  const becomes = async (scheme) => {
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
+    await until(`${name} is ${scheme}`, () => page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, scheme === 'dark'))
+  }
   for (const width of WIDTHS) {
     await page.setViewportSize({ width, height: 800 })
     await prepare(width)
-    for (const colorScheme of SCHEMES) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      await until(`${name} is ${colorScheme}`, () =>
-        page.evaluate((dark) => document.documentElement.classList.contains('dark') === dark, colorScheme === 'dark'),
-      )
-      await look(`${width} ${colorScheme}`)
-    }
+    await becomes('light')
+    await obeys(`${width} light`, {})
+    await fits(`${width}`)
     if (width !== WIDTHS[0] && width !== WIDTHS.at(-1)) continue
+    await becomes('dark')
+    await obeys(`${width} dark`, { runOnly: OF_COLOURS })
     await page.evaluate(() => (document.documentElement.dir = 'rtl'))
-    await look(`${width} right to left`)
+    await fits(`${width} right to left`)
     await page.evaluate(() => (document.documentElement.dir = 'ltr'))
   }
   await page.setViewportSize({ width: 1280, height: 800 })

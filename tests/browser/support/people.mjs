@@ -18,8 +18,12 @@ export async function elsewhere(act, options = {}) {
 
 export const isFocused = (what, locator) => until(`${what} has the focus`, () => locator.evaluate((it) => it === document.activeElement))
 
-/** What is on the screen, wide and narrow, light and dark, in screenshots-out/; `prepare` scrolls to what is looked at. */
+/**
+ * What is on the screen, wide and narrow, light and dark, in screenshots-out/, where `PICTURES` is set: drawing them takes
+ * longer than some stories. `prepare` scrolls to what is looked at.
+ */
 export async function pictures(page, name, prepare = async () => {}) {
+  if (!process.env.PICTURES) return
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 844 })
     await prepare()
