@@ -109,7 +109,7 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<StagedSandb
     let (info, told) = io::pipe()?;
     let walls = in_memory(&chain.arguments.walls)?;
     let inner = in_memory(&chain.arguments.inner)?;
-    let mut command = Command::new("bash");
+    let mut command = Command::new(bash());
     command.args(["-c", SCRIPT, "sepal-sandbox"]);
     for descriptor in [
         told.as_raw_fd(),
@@ -146,6 +146,15 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<StagedSandb
         }),
         None => Err(probe::refused(last_words(child.stderr.take()).await)),
     }
+}
+
+/// The path of bash. By a path the standard library starts a program with `posix_spawn`; to look for a name in the
+/// program's own `PATH` it forks, which copies the page tables of this process, so each start of a sandbox would cost
+/// more the more memory the gateway has.
+fn bash() -> PathBuf {
+    let places = PATH.split(':').map(|folder| Path::new(folder).join("bash"));
+    let mut found = places.filter(|place| place.exists());
+    found.next().unwrap_or_else(|| PathBuf::from("bash"))
 }
 
 fn unstarted(error: io::Error) -> Error {
