@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, ClientBuilder, NoProxy, redirect};
-use rustls::RootCertStore;
+use reqwest::{Client, ClientBuilder, NoProxy, redirect};
+use rustls::{ClientConfig, RootCertStore};
 
 use crate::Guard;
 
@@ -88,39 +88,36 @@ pub fn guarded_client(settings: &Settings, guard: &Guard) -> Result<Client, Erro
 
 /// The certificate authorities that this system trusts, read once: otherwise every client would read hundreds
 /// of files. Changes take effect at the next start.
-static AUTHORITIES: LazyLock<Authorities> = LazyLock::new(|| {
+static AUTHORITIES: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let found = rustls_native_certs::load_native_certs();
-    // An invalid certificate must not prevent the use of the others.
     let mut roots = RootCertStore::empty();
-    let all = found.certs.into_iter();
-    let readable = all.filter(|authority| roots.add(authority.clone()).is_ok());
-    let certificates: Vec<_> = readable
-        .filter_map(|authority| Certificate::from_der(&authority).ok())
-        .collect();
+    // An invalid certificate must not prevent the use of the others.
+    roots.add_parsable_certificates(found.certs);
     // Without certificates the server still works for people; only https connections to peers fail, because
     // no peer can be verified.
-    if certificates.is_empty() {
+    if roots.is_empty() {
         tracing::warn!(
             errors = ?found.errors,
             "The certificates of this system cannot be read, so nothing is reached over https; \
              install them: `apt-get install ca-certificates`"
         );
     }
-    Authorities {
-        roots,
-        certificates,
-    }
+    Arc::new(roots)
 });
 
-/// The trusted authorities, in the forms of both libraries.
-struct Authorities {
-    roots: RootCertStore,
-    certificates: Vec<Certificate>,
+/// The certificate authorities that this system trusts.
+pub fn authorities() -> Arc<RootCertStore> {
+    AUTHORITIES.clone()
 }
 
-/// The certificate authorities that this system trusts.
-pub fn authorities() -> RootCertStore {
-    AUTHORITIES.roots.clone()
+/// TLS for one client. All share the authorities, because HTTP's library would parse each of them again for every
+/// client; none shares its sessions with another.
+fn tls() -> ClientConfig {
+    install_tls();
+    let builder = ClientConfig::builder().with_root_certificates(authorities());
+    let mut config = builder.with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config
 }
 
 /// The certificate authorities that this system trusts, as PEM, for programs in sandboxes, which cannot read
@@ -148,13 +145,12 @@ pub fn authorities_pem() -> String {
 }
 
 fn builder(settings: &Settings) -> ClientBuilder {
-    install_tls();
     let builder = match settings.read_timeout {
         Some(silence) => Client::builder().read_timeout(silence),
         None => Client::builder(),
     };
     builder
-        .tls_certs_only(AUTHORITIES.certificates.iter().cloned())
+        .tls_backend_preconfigured(tls())
         .no_proxy()
         .user_agent(&settings.user_agent)
         .connect_timeout(settings.connect_timeout)

@@ -74,7 +74,10 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// Creates the authority. Hosts are verified against `roots`.
-    pub fn new(secrets: Vec<EdgeSecret>, roots: RootCertStore) -> Result<Self, AuthorityError> {
+    pub fn new(
+        secrets: Vec<EdgeSecret>,
+        roots: impl Into<Arc<RootCertStore>>,
+    ) -> Result<Self, AuthorityError> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
