@@ -1,8 +1,10 @@
 //! Every answer that a test gets is held against the description of the REST door: a status, media
 //! type or body that `docs/openapi.json` does not have fails the test that got it.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 
+use jsonschema::Validator;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -39,6 +41,21 @@ fn operation(method: &Method, path: &str) -> Option<&'static Value> {
     item.get(method.as_str().to_ascii_lowercase())
 }
 
+/// The validator of a schema, which is compiled once in a test run: the description is long.
+fn validator(schema: &Value) -> &'static Validator {
+    static KNOWN: LazyLock<Mutex<HashMap<String, &'static Validator>>> =
+        LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.entry(schema.to_string()).or_insert_with(|| {
+        let root = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "allOf": [schema],
+            "components": description()["components"],
+        });
+        Box::leak(Box::new(jsonschema::validator_for(&root).unwrap()))
+    })
+}
+
 /// Panics where an answer is not as the description says.
 #[track_caller]
 pub(super) fn check(method: &Method, path: &str, answer: &Answer) {
@@ -64,14 +81,8 @@ pub(super) fn check(method: &Method, path: &str, answer: &Answer) {
     if !kind.ends_with("json") {
         return;
     }
-    let root = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "allOf": [schema],
-        "components": description()["components"],
-    });
-    let validator = jsonschema::validator_for(&root).unwrap();
     let body = answer.json();
-    let wrong: Vec<String> = validator
+    let wrong: Vec<String> = validator(schema)
         .iter_errors(&body)
         .map(|error| format!("{}: {error}", error.instance_path()))
         .collect();
