@@ -66,15 +66,13 @@ browser_tests() {
         npm --prefix tests/browser test
 }
 
-# test_everything [OPTIONS]: of the test programs. The page's checks need no gateway, so they use the processor that
-# compiling one crate after the other leaves idle.
+# test_everything [OPTIONS]: of the test programs. What needs nothing of Rust uses the processor that compiling one crate
+# after the other leaves idle.
 test_everything() {
     step 'Lints of scripts' lint_scripts
     step 'Format of Rust' cargo fmt --all --check
     step 'Licences of crates' deploy/notices/programs --check
-    step 'Install the authorisation server and the conformance suite' npm_install tests/conformance
-    step 'Install packages of the page' npm_install web
-    beside 'Lints, types, unit tests and build of the page, and bases of the images' check_page_and_make_bases
+    beside 'The page, and what tests need' check_page_and_prepare
     step 'Build the tests of Rust, with lints' build_linted_tests
     finish_beside
     step 'Generated files are current' linted cargo test --locked --workspace --test it generated
@@ -90,8 +88,10 @@ test_everything() {
     step 'Tests in the browser' browser_tests
 }
 
-check_page_and_make_bases() {
+check_page_and_prepare() {
     check_page
+    step 'Install the authorisation server and the conformance suite' npm_install tests/conformance
+    step 'Install the browser tests' npm_install tests/browser
     step 'Make the bases of the images' tests/servers/servers bases
 }
 
