@@ -568,9 +568,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let db = SqliteDb::open(&dir.path().join("s.db")).await.unwrap();
         let read = || db.fetch_optional::<(String,)>("SELECT id FROM tenants", args![]);
-        for _ in 0..2 * super::READERS {
-            let mut dropped = Box::pin(read());
-            assert!(poll!(&mut dropped).is_pending());
+        // A reader may have its answer at once, and is not dropped then.
+        let mut dropped = 0;
+        while dropped < 2 * super::READERS {
+            let mut reader = Box::pin(read());
+            dropped += u32::from(poll!(&mut reader).is_pending());
         }
         let readers = (0..20).map(|_| read());
         let all = futures::future::try_join_all(readers);
