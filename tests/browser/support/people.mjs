@@ -19,8 +19,8 @@ export async function elsewhere(act, options = {}) {
 export const isFocused = (what, locator) => until(`${what} has the focus`, () => locator.evaluate((it) => it === document.activeElement))
 
 /**
- * What is on the screen, wide and narrow, light and dark, in screenshots-out/, where `PICTURES` is set: drawing them takes
- * longer than some stories. `prepare` scrolls to what is looked at.
+ * Takes screenshots into screenshots-out/, wide and narrow, light and dark, if `PICTURES` is set: they take longer than
+ * some stories. `prepare` scrolls to what is looked at.
  */
 export async function pictures(page, name, prepare = async () => {}) {
   if (!process.env.PICTURES) return
