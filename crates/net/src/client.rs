@@ -110,8 +110,8 @@ pub fn authorities() -> Arc<RootCertStore> {
     AUTHORITIES.clone()
 }
 
-/// TLS for one client. All share the authorities, because HTTP's library would parse each of them again for every
-/// client; none shares its sessions with another.
+/// Returns the TLS settings of one client. All clients share the authorities, because the HTTP library would parse
+/// each certificate again for every client. No client shares its TLS sessions with another.
 fn tls() -> ClientConfig {
     install_tls();
     let builder = ClientConfig::builder().with_root_certificates(authorities());

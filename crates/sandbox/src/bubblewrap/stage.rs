@@ -148,9 +148,9 @@ pub(super) async fn start(spawner: &Spawner, chain: Chain) -> Result<StagedSandb
     }
 }
 
-/// The path of bash. By a path the standard library starts a program with `posix_spawn`; to look for a name in the
-/// program's own `PATH` it forks, which copies the page tables of this process, so each start of a sandbox would cost
-/// more the more memory the gateway has.
+/// Returns the path of bash. The standard library starts a program by its path with `posix_spawn`. By its name it
+/// forks, to search the new program's `PATH`: a fork copies the page tables of this process, so each sandbox would
+/// start more slowly the more memory the gateway uses.
 fn bash() -> PathBuf {
     let places = PATH.split(':').map(|folder| Path::new(folder).join("bash"));
     let mut found = places.filter(|place| place.exists());
