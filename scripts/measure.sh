@@ -100,6 +100,10 @@ llvm_cov() {
 # What the unit tests of the pure core reach of the session (S0.63), once they ran. All tests: `./run coverage`.
 session_coverage() {
     local folder=$target/coverage/session
+    if ! compgen -G "$folder/*.profraw" >/dev/null; then
+        printf "The tests of the core have not run: './run test' runs them.\n" >&2
+        return 1
+    fi
     rm -f -- "$folder/profdata"
     linted cargo test --locked --workspace --no-run --lib 2>&1 | grep -F /sepal_core- >"$folder/log"
     llvm_cov "$folder" report "$PWD/crates/core/src/session/" | awk '
